@@ -31,9 +31,9 @@ bool isParameterOrBuffer(const Attribute &attribute) {
 
 llvm::Expected<CheckpointValues> valuesOf(const std::string &path,
                                           std::vector<std::string> &warnings) {
-  OpenedCheckpoint checkpoint = TRY(someCheckpoint(path, WhichCheckpoint::NewestGood));
-  warnings.insert(warnings.end(), checkpoint.warnings.begin(), checkpoint.warnings.end());
-  return CheckpointValues::read(checkpoint);
+  ReadCheckpoint found = TRY(readCheckpoint(path, WhichCheckpoint::NewestGood));
+  warnings.insert(warnings.end(), found.opened.warnings.begin(), found.opened.warnings.end());
+  return std::move(found.values);
 }
 
 llvm::Error fillStages(Relinked &stages, const CheckpointValues &values) {

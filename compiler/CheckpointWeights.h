@@ -8,7 +8,7 @@
 namespace pipec {
 
 /// The weights of a checkpoint, or of the newest good one in a directory. Errors: those of
-/// someCheckpoint and CheckpointValues::read.
+/// readCheckpoint.
 llvm::Expected<CheckpointValues> valuesOf(const std::string &path,
                                           std::vector<std::string> &warnings);
 

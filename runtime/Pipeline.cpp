@@ -177,15 +177,23 @@ llvm::Expected<Pipeline> Pipeline::Impl::load(Artifact artifact, const PipelineO
   return Pipeline(std::move(impl));
 }
 
-const Plan &Pipeline::plan() const { return impl_->core->artifact.plan; }
-const std::vector<std::string> &Pipeline::warnings() const {
-  return impl_->core->artifact.warnings;
+/// Of a pipeline that was moved from.
+static const Artifact &noArtifact() {
+  static const Artifact none;
+  return none;
 }
-int64_t Pipeline::microBatches() const { return impl_->microBatches; }
-int Pipeline::threads() const { return impl_->threadsPerRank; }
+
+const Plan &Pipeline::plan() const { return (impl_ ? impl_->core->artifact : noArtifact()).plan; }
+const std::vector<std::string> &Pipeline::warnings() const {
+  return (impl_ ? impl_->core->artifact : noArtifact()).warnings;
+}
+int64_t Pipeline::microBatches() const { return impl_ ? impl_->microBatches : 0; }
+int Pipeline::threads() const { return impl_ ? impl_->threadsPerRank : 0; }
 
 std::vector<std::string> Pipeline::devices() const {
   std::vector<std::string> names;
+  if (!impl_)
+    return names;
   for (const auto &device : impl_->core->devices)
     names.push_back(device->name());
   return names;
@@ -193,12 +201,15 @@ std::vector<std::string> Pipeline::devices() const {
 
 std::vector<int64_t> Pipeline::peakMemoryBytes() const {
   std::vector<int64_t> bytes;
+  if (!impl_)
+    return bytes;
   for (const auto &device : impl_->core->devices)
     bytes.push_back(device->peakMemoryBytes());
   return bytes;
 }
 
 llvm::Expected<RunTrace> Pipeline::trace() const {
+  const Impl::Call call = TRY(Impl::Call::begin(impl_.get()));
   if (!impl_->core->program || impl_->calls == 0 || impl_->failed)
     return makeError(ExitCode::Usage, "trace: expected a successful call before it, got none");
   const ReadyProgram &ready = *impl_->core->program;
@@ -218,6 +229,8 @@ llvm::Expected<RunTrace> Pipeline::trace() const {
 }
 
 llvm::Expected<std::vector<c10::IValue>> Pipeline::bind(const Arguments &arguments) const {
+  if (!impl_)
+    return movedFrom();
   const Plan &plan = impl_->core->artifact.plan;
   std::vector<c10::TypePtr> types(plan.signature.inputs.size());
   for (size_t s = 0; s < plan.stages.size(); ++s) {
@@ -246,6 +259,7 @@ llvm::Expected<ValueTree> Pipeline::infer(const ValueTree &arguments, StepStats 
 
 llvm::Expected<c10::IValue> Pipeline::infer(const std::vector<c10::IValue> &inputs,
                                             StepStats *stats) {
+  const Impl::Call call = TRY(Impl::Call::begin(impl_.get()));
   Impl &impl = *impl_;
   if (impl.core->training)
     return makeError(ExitCode::Usage, "infer: expected a pipeline without training options",

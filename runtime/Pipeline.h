@@ -53,8 +53,12 @@ struct Evaluation {
 /// A running pipeline. It owns its rank threads, its copies of the stages and their state, and the
 /// mapping of the artifact's weights. The mapped files must not change while it lives (a new
 /// artifact in the same place does no harm). Call it from one thread at a time, possibly another
-/// thread for every call, and destroy it when no call is running. Several pipelines may run in
-/// parallel, also of one artifact.
+/// thread for every call, and move or destroy it when no call is running. Several pipelines may run
+/// in parallel, also of one artifact.
+///
+/// All methods that can fail return an error, Usage, while another thread is in a call, and for a
+/// pipeline that was moved from. The others have nothing to return for the latter: an empty plan,
+/// empty lists and dicts, 0.
 class Pipeline {
 public:
   /// Reads and verifies the artifact, loads the stages, starts one thread per rank. `options` is
@@ -176,8 +180,8 @@ public:
   /// parameters and state by their original names, the optimizer's state, the key of random
   /// operators, the settings. It appears complete or not at all, and no other checkpoint changes
   /// before. docs/checkpoints.md describes the files. Errors:
-  ///   Usage 2        no training; a checkpoint of this step is there; `directory` is an artifact;
-  ///                  state that has no form in a file
+  ///   Usage 2        no training; a negative CheckpointOptions::keep; a checkpoint of this step is
+  ///                  there; `directory` is an artifact; state that has no form in a file
   ///   Other 1        another process writes a checkpoint there
   ///   IO 8           with the free bytes of a full disk; the training can go on
   llvm::Error saveCheckpoint(const std::string &directory, const CheckpointOptions &options = {});

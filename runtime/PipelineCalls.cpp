@@ -33,6 +33,20 @@ llvm::Error explainUnknownSizes(llvm::Error error, const Signature &signature) {
 
 } // namespace
 
+llvm::Error movedFrom() {
+  return makeError(ExitCode::Usage, "the pipeline was moved from",
+                   "call the pipeline that it was moved to");
+}
+
+llvm::Expected<Pipeline::Impl::Call> Pipeline::Impl::Call::begin(Impl *impl) {
+  if (!impl)
+    return movedFrom();
+  if (impl->inUse.exchange(true, std::memory_order_acquire))
+    return makeError(ExitCode::Usage, "the pipeline is in use by another thread",
+                     "call it from one thread at a time, or load the artifact once per thread");
+  return Call(impl);
+}
+
 llvm::Expected<BatchParts> Pipeline::Impl::split(const std::vector<c10::IValue> &inputs) {
   const Plan &plan = core->artifact.plan;
   if (inputs.size() != plan.signature.inputs.size())

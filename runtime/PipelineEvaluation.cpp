@@ -306,6 +306,7 @@ llvm::Expected<Evaluation> Pipeline::evaluate(const ValueTree &arguments) {
 }
 
 llvm::Expected<Evaluation> Pipeline::evaluate(const std::vector<c10::IValue> &inputs) {
+  const Impl::Call call = TRY(Impl::Call::begin(impl_.get()));
   if (!impl_->evaluation)
     return makeError(ExitCode::Usage,
                      "evaluate: expected a training with an artifact for evaluations, got none",

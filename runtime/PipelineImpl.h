@@ -6,6 +6,9 @@
 #include "runtime/PipelineCore.h"
 #include "runtime/RankThreads.h"
 
+#include <atomic>
+#include <utility>
+
 namespace pipec {
 
 struct PipelineTraining;
@@ -13,6 +16,9 @@ struct PipelineEvaluation;
 struct TrainingRecord;
 
 struct Pipeline::Impl {
+  /// Keeps other threads out from the begin of a call to its end.
+  class Call;
+  std::atomic<bool> inUse = false; // by a call
   std::shared_ptr<PipelineCore> core;
   std::unique_ptr<RankThreads> threads;
   int threadsPerRank = 1;
@@ -53,5 +59,25 @@ struct Pipeline::Impl {
   TrainingRecord record(); // of a training
   void measure(StepStats &stats, int64_t makespanNs);
 };
+
+class Pipeline::Impl::Call {
+public:
+  /// Errors: Usage if another thread is in a call, or for null, which is a pipeline that was moved
+  /// from.
+  static llvm::Expected<Call> begin(Impl *impl);
+  Call(Call &&other) noexcept : impl_(std::exchange(other.impl_, nullptr)) {}
+  Call &operator=(Call &&) = delete;
+  ~Call() {
+    if (impl_)
+      impl_->inUse.store(false, std::memory_order_release);
+  }
+
+private:
+  explicit Call(Impl *impl) : impl_(impl) {}
+  Impl *impl_;
+};
+
+/// Errors: Usage, always.
+llvm::Error movedFrom();
 
 } // namespace pipec

@@ -72,6 +72,7 @@ llvm::Error Pipeline::Impl::runBatches(std::vector<BatchParts> &batches, StepSta
 
 llvm::Expected<TrainedStep> Pipeline::Impl::step(std::vector<BatchParts> batches,
                                                  StepStats *stats) {
+  TRY(checkAnySamples(batches));
   const TrainingOptions &options = *core->training;
   std::vector<int64_t> samples;
   for (const BatchParts &batch : batches)
@@ -150,6 +151,7 @@ llvm::Expected<TrainedStep> Pipeline::stepOnBatches(const std::vector<ValueTree>
 
 llvm::Expected<TrainedStep>
 Pipeline::stepOnBatches(const std::vector<std::vector<c10::IValue>> &batches, StepStats *stats) {
+  const Impl::Call call = TRY(Impl::Call::begin(impl_.get()));
   TRY(impl_->canStep());
   if (batches.empty())
     return makeError(ExitCode::Usage, "batches: expected at least 1, got 0");
@@ -170,6 +172,7 @@ llvm::Expected<TrainedStep> Pipeline::stepOnMicroBatches(const std::vector<Value
 llvm::Expected<TrainedStep>
 Pipeline::stepOnMicroBatches(const std::vector<std::vector<c10::IValue>> &microBatches,
                              StepStats *stats) {
+  const Impl::Call call = TRY(Impl::Call::begin(impl_.get()));
   TRY(impl_->canStep());
   BatchParts parts = TRY(impl_->given(microBatches));
   std::vector<BatchParts> one;

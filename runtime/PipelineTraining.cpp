@@ -65,12 +65,15 @@ llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
 }
 
 llvm::Error Pipeline::setLearningRates(const std::string &text, int64_t steps) {
+  const Impl::Call call = TRY(Impl::Call::begin(impl_.get()));
   if (!impl_->training)
     return makeError(ExitCode::Usage, "learning rates: expected a pipeline with training options");
   return impl_->training->rates.set(text, steps);
 }
 
 ValueTree Pipeline::gradients() const {
+  if (!impl_)
+    return ValueTree::dict({});
   const PipelineCore &core = *impl_->core;
   const Plan &plan = core.artifact.plan;
   c10::impl::GenericDict dict(c10::StringType::get(), c10::TensorType::get());
@@ -85,6 +88,8 @@ ValueTree Pipeline::gradients() const {
 }
 
 ValueTree Pipeline::optimizerState() const {
+  if (!impl_)
+    return ValueTree::dict({});
   const PipelineCore &core = *impl_->core;
   const Plan &plan = core.artifact.plan;
   c10::impl::GenericDict dict(c10::StringType::get(), c10::AnyType::get());
@@ -99,6 +104,8 @@ ValueTree Pipeline::optimizerState() const {
 }
 
 ValueTree Pipeline::state() const {
+  if (!impl_)
+    return ValueTree::dict({});
   const PipelineCore &core = *impl_->core;
   const Plan &plan = core.artifact.plan;
   c10::impl::GenericDict dict(c10::StringType::get(), c10::TensorType::get());

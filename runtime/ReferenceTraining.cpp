@@ -140,6 +140,7 @@ llvm::Expected<TrainedStep> Reference::stepOn(llvm::Expected<BatchParts> parts, 
     return makeError(ExitCode::Other,
                      "the reference is unusable: the failed step has updated some weights",
                      "load the model again");
+  TRY(checkAnySamples(*parts));
   TRY(impl_->finishDevice());
   std::optional<TrainedStep> done;
   llvm::Error error = impl_->onStream([&]() -> llvm::Error {

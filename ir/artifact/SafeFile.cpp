@@ -1,12 +1,12 @@
 #include "ir/artifact/SafeFile.h"
 
 #include "ir/support/CannotRead.h"
+#include "ir/support/CannotWrite.h"
 #include "ir/support/Sha256.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <cerrno>
-#include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
 #include <memory>
@@ -28,13 +28,7 @@ FileHandle::~FileHandle() {
 
 int FileHandle::release() { return std::exchange(fd_, -1); }
 
-std::string systemMessage(int error) {
-  std::string text = std::strerror(error);
-  // Style of our messages: lower case unless the first word is all capitals.
-  if (text.size() > 1 && llvm::isAlpha(text[1]) && text[1] >= 'a')
-    text[0] = llvm::toLower(text[0]);
-  return text;
-}
+std::string systemMessage(int error) { return whyNotWritten(error).why; }
 
 llvm::Expected<FileHandle> openDirectory(const std::string &path) {
   FileHandle directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -150,7 +144,7 @@ llvm::Error writeNewFile(const FileHandle &directory, const std::string &name,
                                      bytes.size() - done,
                                      uint64_t(space.f_bavail) * space.f_frsize),
                          "free some space, or write to another disk");
-      return failf(ExitCode::IO, "{}: cannot write: {}", name, systemMessage(error));
+      return cannotWrite(name, error);
     }
     done += static_cast<size_t>(put);
   }

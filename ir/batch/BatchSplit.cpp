@@ -88,4 +88,23 @@ checkMicroBatches(const Signature &signature,
   return all;
 }
 
+llvm::Error checkAnySamples(llvm::ArrayRef<BatchParts> batches) {
+  int64_t samples = 0;
+  bool anyEmpty = false, anyFull = false;
+  for (const BatchParts &parts : batches) {
+    for (int64_t each : parts.samples)
+      samples += each;
+    for (const std::vector<c10::IValue> &inputs : parts.inputs)
+      for (const c10::IValue &value : inputs)
+        forEachTensor(value, [&](const at::Tensor &tensor) {
+          if (tensor.defined())
+            (tensor.numel() == 0 ? anyEmpty : anyFull) = true;
+        });
+  }
+  if (!anyEmpty || (anyFull && samples > 0))
+    return llvm::Error::success();
+  return makeError(ExitCode::Usage, "batch: expected at least 1 sample to train on, got 0",
+                   "pass a batch whose tensors are not empty");
+}
+
 } // namespace pipec

@@ -26,4 +26,8 @@ llvm::Expected<BatchParts>
 checkMicroBatches(const Signature &signature,
                   const std::vector<std::vector<c10::IValue>> &microBatches);
 
+/// Of a training, whose loss is not finite without samples. Errors: Usage for empty tensors if no
+/// micro-batch has samples, or if all tensors are empty.
+llvm::Error checkAnySamples(llvm::ArrayRef<BatchParts> batches);
+
 } // namespace pipec

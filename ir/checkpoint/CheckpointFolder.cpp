@@ -2,6 +2,7 @@
 
 #include "ir/artifact/ArtifactReader.h"
 #include "ir/artifact/Manifest.h"
+#include "ir/checkpoint/NearCheckpoints.h"
 #include "ir/support/CannotRead.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/OutputPlace.h"
@@ -40,11 +41,10 @@ bool isOneCheckpoint(const std::string &path) {
          stepOf(fs::path(llvm::StringRef(path).rtrim('/').str()).filename().string());
 }
 
-llvm::Error damaged(const std::string &path, const std::string &what, ExitCode code) {
-  return makeError(code, path + ": " + what,
-                   code == ExitCode::BadArtifact
-                       ? "--resume=auto takes the newest checkpoint that is not damaged"
-                       : "");
+/// Of a damaged checkpoint. A command may have better help.
+std::string namesOthers(const std::string &path) {
+  const std::vector<std::string> others = nearCheckpoints(path);
+  return others.empty() ? "" : "other checkpoints there: " + llvm::join(others, ", ");
 }
 
 llvm::Expected<CheckpointText> readText(const FileHandle &directory,
@@ -84,7 +84,8 @@ llvm::Error openInto(OpenedCheckpoint &checkpoint) {
   FileHandle directory = TRY(openDirectory(path));
   std::error_code ignored;
   if (fs::exists(path + "/plan.json", ignored))
-    return makeError(ExitCode::BadArtifact, "expected a checkpoint, got an artifact");
+    return makeError(ExitCode::BadArtifact, "expected a checkpoint, got an artifact",
+                     whatACheckpointIs(path));
   checkpoint.text = TRY(readText(directory, checkpoint.warnings));
   const std::optional<int64_t> named =
       stepOf(fs::path(llvm::StringRef(path).rtrim('/').str()).filename().string());
@@ -108,14 +109,16 @@ llvm::Expected<OpenedCheckpoint> openCheckpoint(const std::string &path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored))
     return cannotRead(path, std::make_error_code(std::errc::no_such_file_or_directory),
-                      "pass a directory that pipe-run --checkpoint wrote");
+                      whatACheckpointIs(path));
   OpenedCheckpoint checkpoint;
   checkpoint.directory = path;
   llvm::Error error = openInto(checkpoint);
   if (!error)
     return checkpoint;
   ErrorText text = describe(std::move(error));
-  return damaged(path, text.message, text.code);
+  if (text.help.empty() && text.code == ExitCode::BadArtifact)
+    text.help = namesOthers(path);
+  return makeError(text.code, path + ": " + text.message, text.help);
 }
 
 llvm::Expected<std::vector<int64_t>> checkpointSteps(const std::string &directory) {
@@ -133,16 +136,26 @@ llvm::Expected<std::vector<int64_t>> checkpointSteps(const std::string &director
 }
 
 /// Nothing if the directory has none or does not exist.
-static llvm::Expected<std::optional<OpenedCheckpoint>> findCheckpoint(const std::string &path,
-                                                                      WhichCheckpoint which) {
+static llvm::Expected<std::optional<OpenedCheckpoint>>
+findCheckpoint(const std::string &path, WhichCheckpoint which,
+               llvm::function_ref<llvm::Error(const OpenedCheckpoint &)> read) {
+  auto open = [&](const std::string &at) -> llvm::Expected<OpenedCheckpoint> {
+    OpenedCheckpoint one = TRY(openCheckpoint(at));
+    TRY(read(one));
+    return one;
+  };
   if (isOneCheckpoint(path)) {
-    OpenedCheckpoint one = TRY(openCheckpoint(path));
+    OpenedCheckpoint one = TRY(open(path));
     return std::optional(std::move(one));
   }
+  std::error_code ignored;
+  if (fs::exists(path, ignored) && !fs::is_directory(path, ignored))
+    return makeError(ExitCode::IO, path + ": expected a checkpoint, got a file",
+                     whatACheckpointIs(path));
   std::vector<int64_t> steps = TRY(checkpointSteps(path));
   std::vector<std::string> warnings;
   for (int64_t step : llvm::reverse(steps)) {
-    llvm::Expected<OpenedCheckpoint> one = openCheckpoint(checkpointPath(path, step));
+    llvm::Expected<OpenedCheckpoint> one = open(checkpointPath(path, step));
     if (one) {
       one->warnings.insert(one->warnings.begin(), warnings.begin(), warnings.end());
       return std::optional(std::move(*one));
@@ -158,17 +171,29 @@ static llvm::Expected<std::optional<OpenedCheckpoint>> findCheckpoint(const std:
     return makeError(ExitCode::BadArtifact,
                      fmt::format("{}: expected a checkpoint that is not damaged, got {} damaged; "
                                  "the newest: {}",
-                                 path, steps.size(), warnings.front()),
-                     "to begin anew, pass another --checkpoint directory");
+                                 path, steps.size(), warnings.front()));
   return std::optional<OpenedCheckpoint>();
 }
 
-llvm::Expected<OpenedCheckpoint> someCheckpoint(const std::string &path, WhichCheckpoint which) {
-  std::optional<OpenedCheckpoint> found = TRY(findCheckpoint(path, which));
+llvm::Expected<OpenedCheckpoint>
+someCheckpoint(const std::string &path, WhichCheckpoint which,
+               llvm::function_ref<llvm::Error(const OpenedCheckpoint &)> read) {
+  std::optional<OpenedCheckpoint> found = TRY(findCheckpoint(path, which, read));
   if (!found)
     return makeError(ExitCode::IO, path + ": expected a checkpoint, got none",
-                     "pass a directory that pipe-run --checkpoint wrote");
+                     whatACheckpointIs(path));
   return std::move(*found);
+}
+
+llvm::Error moveAside(const std::string &target) {
+  std::string aside = target + ".damaged";
+  std::error_code code;
+  for (int number = 2; fs::exists(fs::symlink_status(aside, code)); ++number)
+    aside = fmt::format("{}.damaged-{}", target, number);
+  fs::rename(target, aside, code);
+  return code ? failf(ExitCode::IO, "{}: cannot rename it to {}: {}", target, aside,
+                      systemMessage(code.value()))
+              : llvm::Error::success();
 }
 
 namespace {
@@ -210,17 +235,6 @@ llvm::Error removeLeftOvers(const FileHandle &directory, const std::string &path
       removeTree(path + "/" + name.str());
   }
   return llvm::Error::success();
-}
-
-llvm::Error moveAside(const std::string &target) {
-  std::string aside = target + ".damaged";
-  std::error_code code;
-  for (int number = 2; fs::exists(fs::symlink_status(aside, code)); ++number)
-    aside = fmt::format("{}.damaged-{}", target, number);
-  fs::rename(target, aside, code);
-  return code ? failf(ExitCode::IO, "{}: cannot rename it to {}: {}", target, aside,
-                      systemMessage(code.value()))
-              : llvm::Error::success();
 }
 
 /// Removes all but the newest checkpoints, of which one was just written. Each gets another name

@@ -4,6 +4,7 @@
 #include "ir/artifact/ArtifactWriter.h"
 #include "ir/artifact/SafeFile.h"
 #include "ir/checkpoint/CheckpointText.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <optional>
 #include <string>
@@ -33,9 +34,14 @@ enum class WhichCheckpoint {
   Newest,     // a damaged one is an error
   NewestGood, // damaged ones are passed over, which `warnings` says
 };
-/// The checkpoint to resume from. `path`: one checkpoint, or a directory of checkpoints. Errors:
-/// those of openCheckpoint; BadArtifact if all are damaged; IO if there is none.
-llvm::Expected<OpenedCheckpoint> someCheckpoint(const std::string &path, WhichCheckpoint which);
+/// The checkpoint to resume from. `path`: one checkpoint, or a directory of checkpoints. One that
+/// `read` fails on with BadArtifact is damaged, too; the last call of it is that of the result.
+/// Errors: those of openCheckpoint and `read`; BadArtifact if all are damaged; IO if there is none.
+llvm::Expected<OpenedCheckpoint>
+someCheckpoint(const std::string &path, WhichCheckpoint which,
+               llvm::function_ref<llvm::Error(const OpenedCheckpoint &)> read);
+/// Renames a damaged checkpoint to step-N.damaged, or step-N.damaged-2, ... Errors: IO.
+llvm::Error moveAside(const std::string &target);
 
 /// A checkpoint that is being written. Until finish() it is DIR/.step-N.tmp-PID, which is removed
 /// with this object or when a signal ends the process. Each file in it may have another writer;

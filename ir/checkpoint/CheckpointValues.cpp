@@ -238,6 +238,18 @@ llvm::Expected<CheckpointValues> CheckpointValues::read(const OpenedCheckpoint &
   return result;
 }
 
+llvm::Expected<ReadCheckpoint> readCheckpoint(const std::string &path, WhichCheckpoint which) {
+  ReadCheckpoint result;
+  result.opened =
+      TRY(someCheckpoint(path, which, [&](const OpenedCheckpoint &found) -> llvm::Error {
+        llvm::Expected<CheckpointValues> values = CheckpointValues::read(found);
+        if (values)
+          result.values = std::move(*values);
+        return values.takeError();
+      }));
+  return result;
+}
+
 const SavedValue *CheckpointValues::find(const std::string &name) const {
   const auto found = byName_.find(name);
   return found == byName_.end() ? nullptr : &values_[found->second];

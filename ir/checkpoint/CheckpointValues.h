@@ -47,4 +47,12 @@ private:
   std::map<std::string, size_t> byName_;
 };
 
+struct ReadCheckpoint {
+  OpenedCheckpoint opened;
+  CheckpointValues values;
+};
+/// The checkpoint that someCheckpoint() finds, with its values. One whose values are damaged is
+/// damaged. Errors: those of someCheckpoint and CheckpointValues::read.
+llvm::Expected<ReadCheckpoint> readCheckpoint(const std::string &path, WhichCheckpoint which);
+
 } // namespace pipec

@@ -3,6 +3,7 @@
 #include "ir/schedule/generators/GeneratorFunctions.h"
 #include "ir/support/Error.h"
 #include "ir/support/Try.h"
+#include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace pipec {
@@ -90,13 +91,10 @@ const Generator *findGenerator(llvm::StringRef name, std::string *nearest) {
     if (generator.name == name)
       return &generator;
   if (nearest) {
-    unsigned best = 4; // a name with more edits is another name
+    std::vector<std::string> names;
     for (const Generator &generator : kGenerators)
-      if (const unsigned distance = name.edit_distance(generator.name, true, best);
-          distance < best) {
-        best = distance;
-        *nearest = generator.name.str();
-      }
+      names.push_back(generator.name.str());
+    *nearest = nearestName(name.lower(), names);
   }
   return nullptr;
 }

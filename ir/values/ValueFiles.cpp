@@ -4,6 +4,7 @@
 // Values files: the format of torch.save and of the default torch.load.
 #include "ir/Refusals.h"
 #include "ir/TorchError.h"
+#include "ir/support/CannotWrite.h"
 #include "ir/support/FirstLine.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/NewFile.h"
@@ -20,7 +21,6 @@
 #include <torch/csrc/jit/serialization/pickler.h>
 
 #include <algorithm>
-#include <cstring>
 
 namespace pipec {
 
@@ -246,9 +246,7 @@ llvm::Error writeValue(const std::string &path, const c10::IValue &value) {
     return withContext(std::move(error), path);
   TRY(checkPlain(path, value));
   NewFile file(path);
-  auto failure = [&] {
-    return failf(ExitCode::IO, "{}: cannot write: {}", path, std::strerror(file.error()));
-  };
+  auto failure = [&] { return cannotWrite(path, file.error()); };
   if (file.error())
     return failure();
   llvm::Error error =

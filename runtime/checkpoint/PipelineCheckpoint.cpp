@@ -189,6 +189,7 @@ TrainingRecord Pipeline::Impl::record() {
 
 llvm::Error Pipeline::saveCheckpoint(const std::string &directory,
                                      const CheckpointOptions &options) {
+  const Impl::Call call = TRY(Impl::Call::begin(impl_.get()));
   Impl &impl = *impl_;
   if (!impl.training)
     return pipelineInfers("a checkpoint");
@@ -200,7 +201,7 @@ llvm::Error Pipeline::saveCheckpoint(const std::string &directory,
         return llvm::Error::success();
       });
   TRY(std::move(collected));
-  CheckpointText text = describeTraining(impl.record(), options);
+  CheckpointText text = TRY(describeTraining(impl.record(), options));
   CheckpointWriter writer = TRY(CheckpointWriter::create(directory, text.step));
   for (size_t s = 0; s < states.size(); ++s) {
     CheckpointFile file =
@@ -211,17 +212,19 @@ llvm::Error Pipeline::saveCheckpoint(const std::string &directory,
 }
 
 llvm::Expected<ResumedTraining> Pipeline::resume(const std::string &path, bool passOverDamaged) {
+  const Impl::Call call = TRY(Impl::Call::begin(impl_.get()));
   Impl &impl = *impl_;
   if (!impl.training)
     return pipelineInfers("a resume");
   TRY(impl.usableAgain());
-  OpenedCheckpoint checkpoint = TRY(someCheckpoint(
+  const ReadCheckpoint found = TRY(readCheckpoint(
       path, passOverDamaged ? WhichCheckpoint::NewestGood : WhichCheckpoint::Newest));
+  const OpenedCheckpoint &checkpoint = found.opened;
   TrainingRecord record = impl.record();
   llvm::Expected<std::vector<std::string>> differences = compareSettings(checkpoint.text, record);
   if (!differences)
     return withContext(differences.takeError(), checkpoint.directory);
-  CheckpointValues values = TRY(CheckpointValues::read(checkpoint));
+  const CheckpointValues &values = found.values;
   StageRestore places(*impl.core, checkpoint, values);
   TRY(places.prepare());
   TRY(guardTorchError(ExitCode::BadArtifact, checkpoint.directory + ": restoring", [&] {

@@ -130,7 +130,7 @@ llvm::Error Reference::saveCheckpoint(const std::string &directory,
                      [&] { values = savedOf(modelState(*impl.module, objects), *impl.training); }));
   if (impl.keepsState && !objects.empty())
     return noForm(objects.front());
-  CheckpointText text = describeTraining(impl.record(), options);
+  CheckpointText text = TRY(describeTraining(impl.record(), options));
   CheckpointWriter writer = TRY(CheckpointWriter::create(directory, text.step));
   CheckpointFile file = TRY(writeSaved(writer.directory(), "stage-0.pt", std::move(values)));
   text.files.push_back(std::move(file));
@@ -141,13 +141,14 @@ llvm::Expected<ResumedTraining> Reference::resume(const std::string &path, bool 
   Impl &impl = *impl_;
   if (!impl.training)
     return referenceInfers("a resume");
-  OpenedCheckpoint checkpoint = TRY(someCheckpoint(
+  const ReadCheckpoint found = TRY(readCheckpoint(
       path, passOverDamaged ? WhichCheckpoint::NewestGood : WhichCheckpoint::Newest));
+  const OpenedCheckpoint &checkpoint = found.opened;
   TrainingRecord record = impl.record();
   llvm::Expected<std::vector<std::string>> differences = compareSettings(checkpoint.text, record);
   if (!differences)
     return withContext(differences.takeError(), checkpoint.directory);
-  CheckpointValues values = TRY(CheckpointValues::read(checkpoint));
+  const CheckpointValues &values = found.values;
   std::vector<std::string> objects;
   const std::vector<ModelValue> own = modelState(*impl.module, objects);
   std::vector<const SavedValue *> places = TRY(placesOf(own, values));

@@ -61,7 +61,11 @@ std::string withoutRate(const std::string &text) {
 
 } // namespace
 
-CheckpointText describeTraining(const TrainingRecord &record, const CheckpointOptions &options) {
+llvm::Expected<CheckpointText> describeTraining(const TrainingRecord &record,
+                                                const CheckpointOptions &options) {
+  if (options.keep < 0)
+    return failf(ExitCode::Usage, "keep: expected at least 1, or 0 for all checkpoints, got {}",
+                 options.keep);
   CheckpointText text;
   text.toolVersion = pipecVersion();
   text.torchVersion = torchVersion();

@@ -20,8 +20,9 @@ struct TrainingRecord {
   int threads;
 };
 
-/// The description without its files.
-CheckpointText describeTraining(const TrainingRecord &record, const CheckpointOptions &options);
+/// The description without its files. Errors: Usage for options that cannot be.
+llvm::Expected<CheckpointText> describeTraining(const TrainingRecord &record,
+                                                const CheckpointOptions &options);
 
 /// Compares the settings of the run with those of the checkpoint. Errors: Usage for another
 /// optimizer; otherwise the differences for the user.

@@ -17,6 +17,11 @@ llvm::Expected<LearningRates> LearningRates::parse(llvm::StringRef text, int64_t
   if (text.empty())
     return rates;
   NamedSettings parsed = TRY(parseSettings(text, "--lr-schedule", rows));
+  if (parsed.name == "step" && !text.contains("every"))
+    return makeError(ExitCode::Usage,
+                     "--lr-schedule: step: expected every=N with it, the steps after which the "
+                     "rate is multiplied by gamma, got none",
+                     "write step,every=N, or step,every=N,gamma=0.1");
   for (auto &[key, value] : parsed.settings) {
     if (key == "steps" && value == 0)
       value = static_cast<double>(runSteps);

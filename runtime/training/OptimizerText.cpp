@@ -2,6 +2,7 @@
 
 #include "ir/support/Check.h"
 #include "ir/support/Try.h"
+#include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -20,11 +21,18 @@ double NamedSettings::operator[](llvm::StringRef key) const {
 
 namespace {
 
-template <typename Row, typename Name> std::string listed(const std::vector<Row> &rows, Name name) {
+std::vector<std::string> namesOf(const std::vector<SettingsRow> &rows) {
   std::vector<std::string> names;
-  for (const Row &row : rows)
-    names.push_back(name(row));
-  return llvm::join(names, ", ");
+  for (const SettingsRow &row : rows)
+    names.push_back(row.name);
+  return names;
+}
+
+std::vector<std::string> keysOf(const NamedSettings &settings) {
+  std::vector<std::string> keys;
+  for (const auto &entry : settings.settings)
+    keys.push_back(entry.first);
+  return keys;
 }
 
 /// Reads "key=number" into one of the settings.
@@ -35,9 +43,10 @@ llvm::Error readSetting(llvm::StringRef word, llvm::StringRef option, NamedSetti
   const auto entry =
       llvm::find_if(result.settings, [&](const auto &each) { return each.first == wanted; });
   if (entry == result.settings.end())
-    return failf(ExitCode::Usage, "{}: expected settings of {}: {}, got \"{}\"", option.str(),
-                 result.name, listed(result.settings, [](const auto &each) { return each.first; }),
-                 word.trim().str());
+    return makeError(ExitCode::Usage,
+                     fmt::format("{}: expected settings of {}: {}, got \"{}\"", option.str(),
+                                 result.name, llvm::join(keysOf(result), ", "), word.trim().str()),
+                     didYouMean(wanted, keysOf(result)));
   if (number.trim().getAsDouble(entry->second) || !std::isfinite(entry->second))
     return failf(ExitCode::Usage, "{}: expected a number for {}, got \"{}\"", option.str(), wanted,
                  number.trim().str());
@@ -88,8 +97,10 @@ llvm::Expected<NamedSettings> parseSettings(llvm::StringRef text, llvm::StringRe
   const std::string name = words.front().trim().lower();
   const auto row = llvm::find_if(rows, [&](const SettingsRow &each) { return each.name == name; });
   if (row == rows.end())
-    return failf(ExitCode::Usage, "{}: expected one of {}, got \"{}\"", option.str(),
-                 listed(rows, [](const SettingsRow &each) { return each.name; }), name);
+    return makeError(ExitCode::Usage,
+                     fmt::format("{}: expected one of {}, got \"{}\"", option.str(),
+                                 llvm::join(namesOf(rows), ", "), name),
+                     didYouMean(name, namesOf(rows)));
   NamedSettings result{name, row->defaults};
   for (llvm::StringRef word : llvm::drop_begin(words))
     TRY(readSetting(word, option, result));

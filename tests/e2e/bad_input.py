@@ -360,8 +360,8 @@ class Outputs(InOwnDirectory):
         self.refused(IO, ["cannot write", "out.pipe"], *self.compileTo(self.directory / "out.pipe"), before=limit)
         self.nothingLeft()
         torch.save((torch.randn(2000, 64),), self.directory / "many.pt")
-        self.refused(IO, "out.pt", "pipe-run", MODEL, "--inputs", self.directory / "many.pt", "--microbatches", 1, "--output",
-                     self.directory / "out.pt", before=limit)
+        self.refused(IO, ["out.pt: cannot write: file too large: a limit of the shell stops it at 10000 bytes", "help: raise the limit: ulimit -f unlimited"],
+                     "pipe-run", MODEL, "--inputs", self.directory / "many.pt", "--microbatches", 1, "--output", self.directory / "out.pt", before=limit)
         self.nothingLeft("many.pt")
 
 

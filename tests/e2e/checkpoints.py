@@ -124,6 +124,11 @@ class Checkpoints(e2e.Case):
         self.assertEqual(list(a), list(b), what)
         self.assertEqual([name for name in a if a[name] != b[name]], [], what)
 
+    def listed(self, checkpoint):
+        """A MANIFEST that agrees with the files: these contents are there on purpose."""
+        names = [line.split("  ", 1)[1] for line in (checkpoint / "MANIFEST").read_text().splitlines()]
+        (checkpoint / "MANIFEST").write_text("".join(f"{hashlib.sha256((checkpoint / name).read_bytes()).hexdigest()}  {name}\n" for name in names))
+
     def straight(self, what, *options, every=4, name="whole"):
         """Ten steps with checkpoints; the state after them."""
         self.train(what, *options, "--steps", 10, "--checkpoint", self.fresh(name), "--checkpoint-every", every)
@@ -275,6 +280,16 @@ class Checkpoints(e2e.Case):
         self.refused(USAGE, "expected a directory of checkpoints, got one checkpoint", *command, "--checkpoint", "c/step-2")
         self.refused(IO, "nothing: expected a checkpoint, got none", *command, "--resume=nothing")
         self.refused(IO, "nothing: expected a checkpoint, got none", *command, "--checkpoint", "nothing", "--resume")
+        shutil.rmtree("runs", ignore_errors=True)
+        shutil.copytree("c", "runs/first")
+        what = "or a checkpoint in it, a directory step-N with a checkpoint.json; near there: "
+        for path, problem, near in (("runs", "expected a checkpoint, got none", "runs/first, "), ("c/step-3", "cannot read c/step-3", "c/step-2, c/step-4"),
+                                    ("c/step-4/stage-0.pt", "expected a checkpoint, got a file", "c/step-4"), ("micro.pt", "expected a checkpoint, got a file", "")):
+            self.refused(IO, [problem, what + near], *command, f"--resume={path}")
+        for path, problem in (("c/step-2", "a checkpoint"), ("c", "the checkpoints")):
+            for option in ([], ["--train"]):
+                self.refused(DAMAGED, [f"{path}: expected a model or an artifact, got {problem} of a training", f"--train --resume={path} to continue",
+                                       f"pipe-merge --checkpoint {path} --into"], "pipe-run", path, *option, "--inputs", "micro.pt")
         self.refused(DAMAGED, "expected a checkpoint, got an artifact", *command, f"--resume={pipe}")
         for options, text in ((["--checkpoint-every", 2], "--checkpoint-every: expected --checkpoint with it"), (["--keep", 2], "--keep: expected --checkpoint with it"),
                               (["--resume"], "--resume: expected a directory or --checkpoint with it"), (["--checkpoint", "d", "--keep", 0], "--keep: expected at least 1, got 0"),
@@ -302,6 +317,15 @@ class Checkpoints(e2e.Case):
             self.assertIn("step 3/6", done.out)
             self.assertEqual(sorted(os.listdir("d")), ["step-2", "step-4", "step-4.damaged", "step-6"])
             self.assertTrue(intact(Path("d/step-4")) and intact(Path("d/step-6")) and not intact(Path("d/step-4.damaged")))
+        # Values that are no longer those of checkpoint.json, although MANIFEST agrees.
+        shutil.copytree("d", self.fresh("v"))
+        torch.save([1, 2], "v/step-6/stage-0.pt")
+        self.listed(Path("v/step-6"))
+        self.refused(DAMAGED, "v/step-6/stage-0.pt: not the values of a checkpoint", "pipe-run", pipe, "--train", *run, 8, "--checkpoint", "v", "--resume")
+        self.train(pipe, *run, 8, "--checkpoint", "v", "--checkpoint-every", 2, "--resume=auto",
+                   saying=["warning: this checkpoint is damaged and not used: v/step-6/stage-0.pt: not the values of a checkpoint", "continuing after step 4 from v/step-4"])
+        self.assertEqual(sorted(os.listdir("v")), ["step-2", "step-4", "step-4.damaged", "step-6", "step-6.damaged", "step-8"])
+        self.assertTrue(intact(Path("v/step-6")))
         os.remove("c/step-2/MANIFEST")
         self.refused(DAMAGED, "expected a checkpoint that is not damaged, got 2 damaged", "pipe-run", pipe, "--train", *run, 6, "--checkpoint", "c", "--resume=auto")
 
@@ -314,9 +338,8 @@ class Checkpoints(e2e.Case):
 
         def changed(name, edit, manifest=True):
             (bad / name).write_bytes(edit((bad / name).read_bytes()))
-            if manifest:  # a MANIFEST that agrees: this checkpoint was made on purpose
-                lines = [line.split("  ", 1)[1] for line in (bad / "MANIFEST").read_text().splitlines()]
-                (bad / "MANIFEST").write_text("".join(f"{hashlib.sha256((bad / each).read_bytes()).hexdigest()}  {each}\n" for each in lines))
+            if manifest:
+                self.listed(bad)
 
         def text(old, new):
             return lambda: changed("checkpoint.json", lambda content: content.replace(old, new, 1))
@@ -470,7 +493,14 @@ class Checkpoints(e2e.Case):
         self.refused(USAGE, "checkpoint: parameter a.weight: expected it in the model, got none", "pipe-merge", "--into", other, "--checkpoint", "c", "-o", "x.pt")
         with open("c/step-3/stage-0.pt", "ab") as file:
             file.write(b"x")
-        self.refused(DAMAGED, "c: expected a checkpoint that is not damaged, got 1 damaged", "pipe-merge", "--into", model, "--checkpoint", "c", "-o", "x.pt")
+        result = self.refused(DAMAGED, "c: expected a checkpoint that is not damaged, got 1 damaged", "pipe-merge", "--into", model, "--checkpoint", "c", "-o", "x.pt")
+        self.train(pipe, *run, "--steps", 4, "--checkpoint", self.fresh("good"), "--checkpoint-every", 2)
+        with open("good/step-4/stage-0.pt", "ab") as file:
+            file.write(b"x")
+        one = self.refused(DAMAGED, ["good/step-4: stage-0.pt: changed", "help: other checkpoints there: good/step-2"], "pipe-merge", "--into", model, "--checkpoint",
+                           "good/step-4", "-o", "x.pt")
+        for done in (result, one):
+            self.assertNotRegex(done.err, "--resume|another --checkpoint", "options of pipe-run")
         self.assertFalse(os.path.exists("x.pt"))
 
 

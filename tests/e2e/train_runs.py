@@ -516,7 +516,8 @@ class TrainRuns(e2e.Case):
                     (["--clip-norm", 1], "--clip-norm: expected --optimizer with it"),
                     ([*SGD, "--clip-norm", 0], "--clip-norm: expected more than 0, got 0"),
                     ([*SGD, "--lr-schedule", "sine"], "expected one of constant, cosine, linear, step"),
-                    ([*SGD, "--lr-schedule", "step"], "every: expected a whole number of at least 1, got 0"),
+                    ([*SGD, "--lr-schedule", "step"], "step: expected every=N with it"),
+                    ([*SGD, "--lr-schedule", "step,every=0"], "every: expected a whole number of at least 1, got 0"),
                     (["--on-nan", "ignore"], "--on-nan: expected stop, skip or skip:N, got ignore"),
                     (["--steps", 0], "--steps: expected at least 1, got 0"),
                     (["--batch", 4], "--batch: expected --data or --eval-data with it"),
@@ -542,8 +543,16 @@ class TrainRuns(e2e.Case):
                      "uneven.pt", "--batch", 2)
         torch.save((x[:0], target[:0]), "empty.pt")
         self.refused(USAGE, "--data: x: expected samples, got an empty tensor", "pipe-run", pipe, "--train", "--data", "empty.pt", "--batch", 2)
+        torch.save([(x[:0], target[:0])] * 2, "empty.parts.pt")
+        for what in (pipe, model):
+            for options in (["--inputs", "empty.pt"], ["--inputs", "empty.parts.pt", "--presplit"]):
+                self.refused(USAGE, ["step 1: batch: expected at least 1 sample to train on, got 0", "pass a batch whose tensors are not empty"], "pipe-run", what, "--train",
+                             *options)
         self.refused(USAGE, "--optimizer: expected --train with it", "pipe-run", pipe, "--inputs", batch, *SGD)
         self.refused(USAGE, ["expected the name of a schedule, got zb-h", "did you mean zb-h1"], "pipe-run", pipe, *run, "--schedule", "zb-h")
+        result = self.refused(USAGE, ["expected the name of a schedule, got foo", "pipe-schedule --list"], "pipe-run", pipe, *run, "--schedule", "foo")
+        self.assertNotIn("did you mean", result.err)
+        self.refused(USAGE, ["got gpip", "did you mean gpipe"], "pipe-compile", model, "--train", "--stages", 2, "--inputs", batch, "--schedule", "gpip", "-o", "x.pipe")
         self.refused(USAGE, "expected a schedule of a training, got forward-only", "pipe-run", pipe, *run, "--schedule", "forward-only")
 
     def testModelsOfManyKinds(self):

@@ -67,6 +67,16 @@ TEST(LearningRates, FactorsFollowTheirFormulas) {
   EXPECT_EQ(errorOf(LearningRates::parse("cosine", 0)).code, ExitCode::Usage); // of how many steps?
 }
 
+TEST(LearningRates, MistakesAreNamed) {
+  for (const auto &[text, part] :
+       {std::pair("step", "step: expected every=N with it"),
+        {"step,gamma=0.5", "step: expected every=N with it"},
+        {"step,every=0", "every: expected a whole number of at least 1, got 0"},
+        {"cosin", "did you mean cosine?"},
+        {"cosine,warmups=3", "did you mean warmup?"}})
+    EXPECT_TRUE(failedWith(LearningRates::parse(text, 10), ExitCode::Usage, part)) << text;
+}
+
 const ParameterNames names = {{"a.weight", "tied.weight"}, {"a.bias"}, {"b"}};
 
 TEST(ParameterNames, PatternsChooseFrozenParameters) {

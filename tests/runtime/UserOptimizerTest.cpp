@@ -74,6 +74,10 @@ TEST(UserOptimizer, IsInCheckpoints) {
   const std::string checkpoints = scratchPath("own.checkpoints");
   Pipeline whole = take(Pipeline::load(artifact, withOwn(how)));
   take(whole.step(trainingBatch()));
+  CheckpointOptions none;
+  none.keep = -1;
+  EXPECT_TRUE(failedWith(whole.saveCheckpoint(checkpoints, none), ExitCode::Usage,
+                         "keep: expected at least 1, or 0 for all checkpoints, got -1"));
   ASSERT_TRUE(succeeded(whole.saveCheckpoint(checkpoints)));
   Pipeline resumed = take(Pipeline::load(artifact, withOwn(how)));
   ASSERT_TRUE(succeeded(resumed.resume(checkpoints)));

@@ -21,6 +21,7 @@ list(APPEND PIPEC_RUNTIME_SOURCES
   runtime/WeightTransfersTest.cpp
   runtime/OptimizerStateTest.cpp
   runtime/UserOptimizerTest.cpp
+  runtime/PipelineUseTest.cpp
   runtime/StreamOrderTest.cpp
   support/streams/StreamDevice.cpp
   support/streams/StreamMonitor.cpp)

@@ -104,7 +104,7 @@ TEST(Values, UnwritableTargetIsNamedAndLeavesNothing) {
   TempDir dir;
   ErrorText error = describe(writeValue(dir.path("no/such/v.pt"), at::ones({1})));
   EXPECT_EQ(error.code, ExitCode::IO);
-  EXPECT_NE(error.message.find("no/such/v.pt: cannot write: No such file"), std::string::npos)
+  EXPECT_NE(error.message.find("no/such/v.pt: cannot write: no such file"), std::string::npos)
       << error.message;
   error = describe(writeValue("/dev/full", at::ones({1})));
   EXPECT_EQ(error.code, ExitCode::IO);

@@ -1,5 +1,6 @@
 #include "tools/cli/OutputFile.h"
 
+#include "ir/support/CannotWrite.h"
 #include "ir/support/NewFile.h"
 #include "ir/support/OutputPlace.h"
 #include "ir/support/Try.h"
@@ -47,9 +48,11 @@ llvm::Error writeFileFor(const StringOption &option, const std::string &text, bo
   file.publish(force);
   if (file.error() == 0)
     return llvm::Error::success();
-  return failf(ExitCode::IO, "{}: cannot write {}: {}", spelledOption(option.ArgStr),
-               option.getValue(),
-               llvm::StringRef(std::generic_category().message(file.error())).lower());
+  WriteFailure failure = whyNotWritten(file.error());
+  return makeError(ExitCode::IO,
+                   fmt::format("{}: cannot write {}: {}", spelledOption(option.ArgStr),
+                               option.getValue(), failure.why),
+                   failure.help);
 }
 
 } // namespace pipec

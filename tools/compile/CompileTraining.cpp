@@ -106,7 +106,8 @@ llvm::Error readTraining(const CompileContext &context, CompileOptions &options)
   if (context.infer)
     return makeError(ExitCode::Usage, "--train: expected it without --infer, got both",
                      "leave one of the two out");
-  const Generator *generator = findGenerator(schedule);
+  std::string nearest;
+  const Generator *generator = findGenerator(schedule, &nearest);
   const bool isTable = isScheduleTable();
   if (given(schedule) && schedule != "auto" && !isTable && (!generator || generator->inference))
     return makeError(
@@ -114,7 +115,7 @@ llvm::Error readTraining(const CompileContext &context, CompileOptions &options)
         fmt::format("--schedule: expected auto, a schedule of a training or a CSV file, "
                     "got {}",
                     schedule.getValue()),
-        "pipe-schedule --list names them");
+        nearest.empty() ? "pipe-schedule --list names them" : "did you mean " + nearest + "?");
   options.recompute = TRY(recomputeFromText(recompute));
   options.mode = Mode::Train;
   options.batch = batch;

@@ -1,6 +1,7 @@
 #include "tools/run/RunCommand.h"
 
 #include "ir/artifact/ArtifactReader.h"
+#include "ir/checkpoint/NearCheckpoints.h"
 #include "ir/schedule/Schedule.h"
 #include "ir/support/CannotRead.h"
 #include "ir/support/Llvm.h"
@@ -181,6 +182,20 @@ llvm::Error checkOptions(bool isArtifact) {
   return llvm::Error::success();
 }
 
+/// Tensors of a training, and not the model that they belong to.
+llvm::Error refuseCheckpoint(const std::string &path) {
+  const bool isOne = looksLikeCheckpoint(path);
+  if (llvm::sys::fs::exists(path + "/plan.json") || !(isOne || holdsCheckpoints(path)))
+    return llvm::Error::success();
+  return makeError(ExitCode::BadArtifact,
+                   fmt::format("{}: expected a model or an artifact, got {} of a training", path,
+                               isOne ? "a checkpoint" : "the checkpoints"),
+                   fmt::format("pass what was trained, with --train --resume={0} to continue, or "
+                               "put the weights into a model: pipe-merge --checkpoint {0} --into "
+                               "MODEL.pt -o OUT.pt",
+                               path));
+}
+
 /// Checked before any device is opened: the plan may have fewer ranks than the given devices.
 llvm::Error checkDeviceNumber(bool isArtifact) {
   if (!isArtifact || deviceList().size() < 2 || given(schedule)) // which places the stages anew
@@ -245,6 +260,8 @@ llvm::Expected<RunCommand> readRunCommand() {
     TRY(refuseWithTraining());
   command.model = model;
   command.isArtifact = llvm::sys::fs::is_directory(model);
+  if (command.isArtifact)
+    TRY(refuseCheckpoint(model));
   TRY(checkOptions(command.isArtifact));
   if (command.training)
     TRY(checkTrainedModel(*command.training, command.isArtifact));

@@ -1,6 +1,6 @@
 #include "tools/run/TrainCheckpoints.h"
 
-#include "ir/checkpoint/CheckpointFolder.h"
+#include "ir/checkpoint/CheckpointValues.h"
 #include "ir/support/Try.h"
 #include "tools/cli/CommandLine.h"
 #include "tools/cli/ProgressLine.h"
@@ -52,6 +52,21 @@ bool isAuto() {
          (!given(resumeOption) && given(checkpointOption) && isRestarted());
 }
 
+bool hasDamagedValues(const OpenedCheckpoint &checkpoint) {
+  llvm::Expected<CheckpointValues> values = CheckpointValues::read(checkpoint);
+  return !values && describe(values.takeError()).code == ExitCode::BadArtifact;
+}
+
+/// Of a checkpoint that is damaged: what this command can do about it.
+llvm::Error withResumeHelp(llvm::Error error, bool passOverDamaged) {
+  ErrorText text = describe(std::move(error));
+  if (text.code == ExitCode::BadArtifact && passOverDamaged)
+    text.help = "to begin anew, pass another --checkpoint directory";
+  else if (text.code == ExitCode::BadArtifact && given(checkpointOption) && resumeOption.empty())
+    text.help = "--resume=auto takes the newest checkpoint that is not damaged";
+  return makeError(text.code, "--resume: " + text.message, text.help);
+}
+
 } // namespace
 
 std::vector<const cl::Option *> TrainCheckpoints::options() {
@@ -93,7 +108,12 @@ llvm::Error TrainCheckpoints::refuseOthers() const {
   for (int64_t step : steps) {
     if (isOwn && step <= resumed_->step)
       continue;
-    llvm::Expected<OpenedCheckpoint> other = openCheckpoint(checkpointPath(checkpointOption, step));
+    const std::string path = checkpointPath(checkpointOption, step);
+    llvm::Expected<OpenedCheckpoint> other = openCheckpoint(path);
+    if (other && isOwn && isAuto() && hasDamagedValues(*other)) { // the resume passed over it
+      TRY(moveAside(path));
+      continue;
+    }
     if (other)
       return makeError(ExitCode::Usage,
                        fmt::format("--checkpoint: {}: expected no checkpoint {}, got one of step "
@@ -112,7 +132,7 @@ llvm::Error TrainCheckpoints::resumeFrom(const std::string &path, bool passOverD
                                          TrainingBatches &batches, std::optional<uint64_t> seed) {
   llvm::Expected<ResumedTraining> resumed = trainer_.resume(path, passOverDamaged);
   if (!resumed)
-    return withContext(resumed.takeError(), "--resume");
+    return withResumeHelp(resumed.takeError(), passOverDamaged);
   for (const std::string &warning : resumed->warnings)
     printWarning(warning);
   if (seed && *seed != resumed->seed)

@@ -1,0 +1,92 @@
+// Calls of a pipeline that another thread is in, and of one that was moved from.
+#include "ir/values/Values.h"
+#include "runtime/Pipeline.h"
+#include "runtime/RunTrace.h"
+#include "tests/runtime/SmallPipeline.h"
+#include "tests/runtime/SmallTraining.h"
+#include "tests/support/Matchers.h"
+
+#include <atomic>
+#include <future>
+#include <thread>
+
+namespace pipec {
+namespace {
+
+using Batches = std::vector<std::vector<c10::IValue>>;
+
+/// Is inside step() until `go` is ready.
+class Waits : public ParameterOptimizer {
+public:
+  Waits(std::atomic<bool> &entered, std::shared_future<void> go)
+      : entered_(entered), go_(std::move(go)) {}
+  void step(const ValueTree &, const ValueTree &, double) override {
+    entered_ = true;
+    go_.wait();
+  }
+
+private:
+  std::atomic<bool> &entered_;
+  std::shared_future<void> go_;
+};
+
+/// Every call that can fail does, in this way.
+void expectAllFail(Pipeline &pipeline, const std::string &text) {
+  const std::string directory = scratchPath("use.checkpoints");
+  EXPECT_TRUE(failedWith(pipeline.step(trainingBatch()), ExitCode::Usage, text));
+  EXPECT_TRUE(failedWith(pipeline.stepOnBatches(Batches{trainingBatch(), trainingBatch()}),
+                         ExitCode::Usage, text));
+  EXPECT_TRUE(
+      failedWith(pipeline.stepOnMicroBatches(Batches{trainingBatch()}), ExitCode::Usage, text));
+  EXPECT_TRUE(failedWith(pipeline.infer(trainingBatch()), ExitCode::Usage, text));
+  EXPECT_TRUE(failedWith(pipeline.evaluate(trainingBatch()), ExitCode::Usage, text));
+  EXPECT_TRUE(failedWith(pipeline.setLearningRates("constant", 1), ExitCode::Usage, text));
+  EXPECT_TRUE(failedWith(pipeline.trace(), ExitCode::Usage, text));
+  EXPECT_TRUE(failedWith(pipeline.saveCheckpoint(directory), ExitCode::Usage, text));
+  EXPECT_TRUE(failedWith(pipeline.resume(directory), ExitCode::Usage, text));
+}
+
+TEST(PipelineUse, AnotherThreadIsInACall) {
+  const Training how{.schedule = "1f1b", .devices = {}};
+  std::atomic<bool> entered = false;
+  std::promise<void> go;
+  const std::shared_future<void> ready = go.get_future().share();
+  PipelineOptions options = runTrained(how);
+  options.training->optimizer.clear();
+  options.training->makeOptimizer = [&](const std::string &) {
+    return std::make_unique<Waits>(entered, ready);
+  };
+  Pipeline pipeline = take(Pipeline::load(compileTrained(how), options));
+  std::future<bool> first = std::async(std::launch::async, [&] {
+    return static_cast<bool>(succeeded(pipeline.step(trainingBatch())));
+  });
+  while (!entered && first.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready)
+    ;
+  EXPECT_TRUE(entered);
+  expectAllFail(pipeline, "the pipeline is in use by another thread");
+  go.set_value();
+  EXPECT_TRUE(first.get());
+  EXPECT_TRUE(succeeded(pipeline.step(trainingBatch()))) << "after the other call";
+}
+
+TEST(PipelineUse, MovedFrom) {
+  const Training how{.schedule = "1f1b", .devices = {}};
+  Pipeline pipeline = take(Pipeline::load(compileTrained(how), runTrained(how)));
+  Pipeline other = std::move(pipeline);
+  // NOLINTBEGIN(bugprone-use-after-move)
+  expectAllFail(pipeline, "the pipeline was moved from");
+  const ValueTree batch = ValueTree::of(c10::ivalue::Tuple::create(trainingBatch()));
+  EXPECT_TRUE(failedWith(pipeline.step(batch), ExitCode::Usage, "the pipeline was moved from"));
+  EXPECT_TRUE(failedWith(pipeline.infer(batch), ExitCode::Usage, "the pipeline was moved from"));
+  EXPECT_EQ(pipeline.plan().stages.size(), 0u);
+  EXPECT_EQ(pipeline.warnings().size() + pipeline.devices().size(), 0u);
+  EXPECT_EQ(pipeline.peakMemoryBytes().size(), 0u);
+  EXPECT_EQ(pipeline.microBatches() + pipeline.threads(), 0);
+  EXPECT_EQ(pipeline.state().size() + pipeline.gradients().size(), 0u);
+  EXPECT_EQ(pipeline.optimizerState().size(), 0u);
+  // NOLINTEND(bugprone-use-after-move)
+  EXPECT_TRUE(succeeded(other.step(trainingBatch())));
+}
+
+} // namespace
+} // namespace pipec
