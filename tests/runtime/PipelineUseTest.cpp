@@ -1,5 +1,4 @@
 // Calls of a pipeline that another thread is in, and of one that was moved from.
-#include "ir/values/Values.h"
 #include "runtime/Pipeline.h"
 #include "runtime/RunTrace.h"
 #include "tests/runtime/SmallPipeline.h"
