@@ -58,7 +58,7 @@ llvm::Expected<ExitCode> run() {
   }
   for (const std::string &name : names) {
     if (report)
-      report({"trying " + name, "schedules", trials.size(), names.size()});
+      report({"trying", "schedules", trials.size(), names.size()});
     llvm::Expected<Trial> trial = trySchedule(name, request);
     if (trial) {
       trials.push_back(std::move(*trial));
