@@ -6,6 +6,7 @@
 #include <torch/csrc/jit/python/update_graph_executor_opt.h>
 
 #include <atomic>
+#include <string_view>
 
 namespace pipec {
 
@@ -16,7 +17,17 @@ std::atomic<TakeWarning> takeWarning = nullptr;
 class WarningTaker final : public c10::WarningHandler {
 public:
   // LibTorch names a line of the archive or of its own sources, which the author does not know.
-  void process(const c10::Warning &warning) override { takeWarning.load()(warning.msg()); }
+  void process(const c10::Warning &warning) override {
+    if (!isOnNestedTensors(warning))
+      takeWarning.load()(warning.msg());
+  }
+
+private:
+  /// LibTorch's transformer layers make nested tensors from padding masks. That these are a
+  /// prototype is nothing that a user of the layers can act on.
+  static bool isOnNestedTensors(const c10::Warning &warning) {
+    return std::string_view(warning.source_location().file).ends_with("NestedTensorImpl.cpp");
+  }
 };
 
 WarningTaker warningTaker; // LibTorch's handlers are one per thread

@@ -76,8 +76,9 @@ static bool hasReturn(torch::jit::Node *branch) {
   llvm::StringRef(text).split(lines, '\n');
   return llvm::any_of(lines, [](llvm::StringRef line) {
     line = line.trim();
-    return line == "return" || line.startswith("return ") || line.startswith("return(") ||
-           line.contains(": return");
+    if (!line.consume_front("return"))
+      return line.contains(": return");
+    return line.empty() || line.front() == ' ' || line.front() == '(';
   });
 }
 

@@ -4,6 +4,7 @@
 #include "ir/support/ShownStream.h"
 #include "ir/support/Try.h"
 #include "llvm/Support/raw_ostream.h"
+#include "tools/cli/ProgressLine.h"
 #include "tools/cli/ToolMain.h"
 #include "tools/schedule/ScheduleAuto.h"
 #include "tools/schedule/ScheduleCommand.h"
@@ -49,7 +50,15 @@ llvm::Expected<ExitCode> run() {
     return showBest(command, *found, request.costs.inBytes);
   }
   std::vector<Trial> trials;
+  std::optional<ProgressLine> progress;
+  ProgressCallback report;
+  if (names.size() > 1 && !command.json) {
+    progress.emplace();
+    report = progress->callback();
+  }
   for (const std::string &name : names) {
+    if (report)
+      report({"trying", "schedules", trials.size(), names.size()});
     llvm::Expected<Trial> trial = trySchedule(name, request);
     if (trial) {
       trials.push_back(std::move(*trial));
@@ -62,6 +71,7 @@ llvm::Expected<ExitCode> run() {
     without.name = name;
     without.why = describe(trial.takeError());
   }
+  progress.reset();
   const bool inBytes = request.costs.inBytes;
   if (trials.size() > 1)
     return showComparison(command, trials, inBytes);

@@ -74,9 +74,10 @@ std::vector<std::string> notesOnInputs(const Signature &signature, const Values 
                       name, others, name));
     else
       notes.push_back(
-          fmt::format("every micro-batch gets the whole of {}, although it has {} rows "
-                      "like the batch: test runs show that its rows are not samples; "
-                      "--batch-dim {}=none confirms it, --batch-dim {}{}=0 cuts it, too",
+          fmt::format("every micro-batch gets the whole of {}, although it has {} rows like the "
+                      "batch: of the ways to cut the example, this one fits the test runs best; "
+                      "--batch-dim {}=none confirms it; if each row belongs to a sample, "
+                      "--batch-dim {}{}=0 cuts it, too",
                       name, batch, name, others, name));
   }
   return notes;

@@ -68,6 +68,12 @@ class Schedules(e2e.Case):
             self.refused(2, f'--costs: f: expected a time like 0.2 or 1.5ms, got "{text}"', "pipe-schedule", "1f1b", "--costs", f"f={text},i=1,w=1")
         self.refused(2, "--costs: f: expected at most 1000 s, got 99999999999999", "pipe-schedule", "1f1b", "--costs", "f=99999999999999,i=1,w=1")
 
+    def testComparisonsOfSearchesAreLimited(self):
+        """Before any work: they would take minutes."""
+        self.refused(2, ["--microbatches: expected at most 5357 for 4 stages and 14 schedules, got 100000", "help: compare schedules that no search makes"],
+                     "pipe-schedule", "all", "--ranks", 4, "--microbatches", 100000)
+        self.pipec(0, "pipe-schedule", "1f1b,zb-h1", "--ranks", 4, "--microbatches", 20000)
+
     def testWhatHelpsWithMemory(self):
         """Costs per rank do not shrink with more ranks; stages of a model spread over them."""
         perRank = self.refused(12, "no schedule fits", "pipe-schedule", "auto", "--ranks", 2, "--costs", "f=1,i=1,w=1,mem=1GiB", "--memory-limit", "1MiB")

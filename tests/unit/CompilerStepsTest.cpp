@@ -80,8 +80,7 @@ TEST(InferTypes, SaysWhatLibTorchCannotRun) {
 )"));
   ErrorText error = describe(inferTypes(flat, {at::ones({2, 8})}));
   EXPECT_EQ(error.code, ExitCode::Internal);
-  EXPECT_TRUE(contains(error.message, "LibTorch cannot run a loop on its own"))
-      << error.message;
+  EXPECT_TRUE(contains(error.message, "LibTorch cannot run a loop on its own")) << error.message;
   EXPECT_FALSE(contains(error.message, "within the graph")) << error.message;
 }
 

@@ -133,6 +133,11 @@ std::vector<std::string> askedFor() {
   return names;
 }
 
+/// Whether a search makes the schedule.
+bool isSearched(llvm::StringRef name) {
+  return name == "zb-auto" || name == "zb-v-auto" || name == "v-half" || name == "v-min";
+}
+
 llvm::Expected<TrialRequest> readRequest() {
   CostsText read = TRY(readCosts(costs));
   TRY(expectOperators(read));
@@ -157,7 +162,10 @@ llvm::Expected<TrialRequest> readRequest() {
   const bool isAuto = schedules == "auto";
   const bool asProgram = isAuto || request.program || request.costs.transfers({0}).any();
   const size_t several = isAuto ? 1 : askedFor().size(); // of schedules
+  // A search takes time with the square of the micro-batches: a comparison ends within a minute.
+  const bool searches = several > 1 && llvm::any_of(askedFor(), isSearched);
   const double mostCells = isAuto        ? 1e6
+                           : searches    ? 3e5 / double(several)
                            : asProgram   ? 1e7 / double(std::max<size_t>(1, several))
                            : several > 1 ? 2e7 / double(several)
                                          : 1e8;
@@ -165,10 +173,15 @@ llvm::Expected<TrialRequest> readRequest() {
   const int64_t cut = request.microBatches ? request.microBatches // else two per rank
                                            : 2 * static_cast<int64_t>(request.ranks);
   if (double(wide) * double(cut) > mostCells)
-    return failf(ExitCode::Usage, "--microbatches: expected at most {} for {} stages{}{}, got {}{}",
-                 size_t(mostCells) / wide, wide, asProgram ? " as a program" : "",
-                 several > 1 ? fmt::format(" and {} schedules", several) : "", cut,
-                 request.microBatches ? "" : ", two per rank");
+    return makeError(ExitCode::Usage,
+                     fmt::format("--microbatches: expected at most {} for {} stages{}{}, got {}{}",
+                                 size_t(mostCells) / wide, wide, asProgram ? " as a program" : "",
+                                 several > 1 ? fmt::format(" and {} schedules", several) : "", cut,
+                                 request.microBatches ? "" : ", two per rank"),
+                     searches
+                         ? "compare schedules that no search makes, as in 1f1b,zb-h1, or fewer "
+                           "micro-batches: a schedule repeats itself in the middle"
+                         : "");
   int64_t limit = TRY(limitOf(request.costs));
   request.memoryLimit = limit;
   size_t rule = TRY(chooseByName("pairs", pairs, {"split", "fused", "concurrent"}));
