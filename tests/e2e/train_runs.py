@@ -14,7 +14,7 @@ import e2e
 sys.path.insert(0, str(e2e.SOURCE / "tests" / "support"))
 import training_models  # noqa: E402
 
-USAGE, NOT_FINITE = 2, 11
+USAGE, UNREADABLE, NOT_FINITE = 2, 3, 11
 SGD = ["--optimizer", "sgd,lr=0.1,momentum=0.9"]
 
 
@@ -391,6 +391,13 @@ class TrainRuns(e2e.Case):
         self.sameBits(expected, self.trained("table.pipe", "--train", "--inputs", batch, "--steps", 2, *SGD))
         self.pipec(0, "pipe-schedule", "1f1b", "--ranks", 3, "--microbatches", 4, "--csv", "three.csv", "--force")
         self.refused(USAGE, "expected a table of 4 stages, got 3", "pipe-run", pipe, "--train", "--inputs", batch, "--schedule", "three.csv")
+        # A table with a mistake is a wrong option; a file that is no table is unreadable.
+        for text, code, problem in (("0F0,0F0,0B0\n1F0,1B0\n2F0,2B0\n3F0,3B0\n", USAGE, "0F0 appears twice"), ("0B0,0F0\n1F0,1B0\n", USAGE, "0B0 precedes its forward"),
+                                    ("stage,time\n", UNREADABLE, 'action "stage"'), ("", UNREADABLE, "wrong.csv is empty")):
+            Path("wrong.csv").write_text(text, encoding="utf-8")
+            self.refused(code, ["--schedule", problem], "pipe-run", pipe, "--train", "--inputs", batch, "--schedule", "wrong.csv")
+            self.refused(code, ["--schedule", problem], "pipe-compile", model, "--train", "--inputs", batch, "--schedule", "wrong.csv", "-o", "wrong.pipe", "--cost",
+                         "analytic")
 
     def testTablesOfAllLayouts(self):
         """Stages around the ranks, although the search prefers them there and back; an uneven number per rank; recomputes of some micro-batches."""
