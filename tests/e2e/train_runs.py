@@ -4,7 +4,7 @@ import math
 import re
 import sys
 from pathlib import Path
-from typing import List, Optional
+from typing import Dict, List, Optional
 
 import torch
 from torch import Tensor, nn
@@ -205,6 +205,17 @@ class SummedLoss(nn.Module):
         return (self.b(torch.tanh(self.a(x))) ** 2).sum()
 
 
+class InDict(nn.Module):
+    """Reads its samples from a dict."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: Dict[str, Tensor], target: Tensor) -> Tensor:
+        return (self.b(torch.tanh(self.a(x["v"]))).mean() - target.mean()).square()
+
+
 class TrainRuns(e2e.Case):
     def saved(self, make, *batch, stages=2, options=()):
         torch.manual_seed(0)
@@ -372,6 +383,17 @@ class TrainRuns(e2e.Case):
         report = json.loads("\n".join(lines[6:]))
         self.assertEqual(report["loss"], [step["loss"] for step in steps])
         self.assertEqual((report["options"]["steps"], report["options"]["batch"]), (6, 10))
+
+    def testWhatEachStepGetsWhole(self):
+        """Where nothing says how arguments are cut, a note names what is not."""
+        torch.jit.script(InDict()).save("dict.pt")
+        x = torch.randn(12, 4)
+        torch.save((({"v": x},), x), "data.pt")
+        self.pipec(0, "pipe-run", "dict.pt", "--train", "--data", "data.pt", "--batch", 4,
+                   saying="note: --data: each step gets all of x.v (12): only arguments that are tensors are cut into steps")
+        torch.save((({"v": x[:4]},), x), "data.pt")
+        done = self.pipec(0, "pipe-run", "dict.pt", "--train", "--data", "data.pt", "--batch", 4)
+        self.assertNotIn("each step gets all", done.err, "the samples of one step")
 
     def testTargets(self):
         model, pipe, batch = self.family("mlp")
