@@ -236,6 +236,7 @@ llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model, PassContext &con
         std::vector<ResultCheck>(model.signature.leaves.size(),
                                  {ResultCheck::Equal::NotTried, "no example inputs"}),
         "",
+        {},
         "",
         {}};
   }

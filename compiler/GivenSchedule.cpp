@@ -10,9 +10,9 @@ namespace pipec {
 namespace {
 
 llvm::Expected<TableShape> shapeOfTable(const Schedule &schedule, Mode mode) {
-  llvm::Expected<TableShape> shape = checkTable(schedule, nullptr);
+  llvm::Expected<TableShape> shape = checkGivenTable(schedule);
   if (!shape)
-    return withContext(shape.takeError(), "--schedule");
+    return shape.takeError();
   if (shape->backward && mode == Mode::Infer)
     return makeError(
         ExitCode::Usage,

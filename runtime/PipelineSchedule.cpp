@@ -42,15 +42,13 @@ llvm::Error Pipeline::Impl::placeRanks(const PipelineOptions &options) {
     return llvm::Error::success();
   if (!options.scheduleCsv.empty()) {
     Schedule table = TRY(scheduleFromCsv(options.scheduleCsv));
-    llvm::Expected<TableShape> shape = checkTable(table, nullptr);
-    if (!shape)
-      return withContext(shape.takeError(), "--schedule");
-    if (shape->stages != plan.stages.size())
+    TableShape shape = TRY(checkGivenTable(table));
+    if (shape.stages != plan.stages.size())
       return failf(ExitCode::Usage, "--schedule: expected a table of {} stages, got {}",
-                   plan.stages.size(), shape->stages);
-    plan.microBatches = shape->microBatches;
-    wanted = shape->microBatches;
-    place({{}, shape->rankOfStage, table.ranks.size()}, plan);
+                   plan.stages.size(), shape.stages);
+    plan.microBatches = shape.microBatches;
+    wanted = shape.microBatches;
+    place({{}, shape.rankOfStage, table.ranks.size()}, plan);
     return llvm::Error::success();
   }
   const size_t ranks = ranksThatFit(options.scheduleName, plan.stages.size(), plan.ranks);
@@ -77,7 +75,9 @@ llvm::Error Pipeline::Impl::prepareProgram(const PipelineOptions &options) {
   if (anyNumber)
     return llvm::Error::success();
   Schedule schedule = TRY(givenSchedule(core->artifact, options));
-  return core->prepare(schedule, microBatches);
+  llvm::Error error = core->prepare(schedule, microBatches);
+  return error && !options.scheduleCsv.empty() ? withContext(std::move(error), "--schedule")
+                                               : std::move(error);
 }
 
 llvm::Expected<Schedule> Pipeline::Impl::generatedSchedule(int64_t number) const {

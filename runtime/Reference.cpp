@@ -10,6 +10,7 @@
 #include "ir/batch/ResultSnapshots.h"
 #include "ir/batch/ResultTree.h"
 #include "ir/support/Try.h"
+#include "ir/torchfile/Dropout.h"
 #include "ir/torchfile/TorchFile.h"
 #include "ir/values/ArgumentText.h"
 #include "runtime/RandomKey.h"
@@ -121,9 +122,12 @@ llvm::Expected<c10::IValue> Reference::Impl::run(jit::Module &on, std::vector<c1
 
 /// Runs on a separate copy: the mapped weights are shared until the model writes into them.
 llvm::Expected<std::vector<c10::IValue>>
-Reference::Impl::runFresh(std::vector<std::vector<c10::IValue>> inOrder) {
+Reference::Impl::runFresh(std::vector<std::vector<c10::IValue>> inOrder, bool dropsNothing) {
   jit::Module fresh = TRY(freshModule());
   removePrints(fresh); // the micro-batches print already
+  if (dropsNothing)
+    TRY(guardTorchVoid(ExitCode::Other, path + ": turning off dropout",
+                       [&] { turnOffDropout(fresh); }));
   std::vector<c10::IValue> results;
   for (std::vector<c10::IValue> &inputs : inOrder) {
     c10::IValue value = TRY(run(fresh, std::move(inputs), 0, nullptr));

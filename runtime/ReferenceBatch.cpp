@@ -1,6 +1,7 @@
 // How a reference cuts its batch and merges the results: found by test runs, since a .pt has no
 // plan.
 #include "ir/NodeInfo.h"
+#include "ir/RandomOps.h"
 #include "ir/Refusals.h"
 #include "ir/batch/CutCandidates.h"
 #include "ir/batch/Discovery.h"
@@ -11,12 +12,17 @@
 #include "ir/batch/SizeTrust.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/support/Try.h"
+#include "ir/torchfile/Dropout.h"
 #include "ir/values/ArgumentText.h"
 #include "ir/values/CompareValues.h"
 #include "runtime/ReferenceImpl.h"
 #include "runtime/ThreadSettings.h"
 
 namespace pipec {
+
+static bool drawsOtherThanDropout(const jit::Node *node) {
+  return isRandomOp(node->kind().toQualString()) && !isDropout(node);
+}
 
 /// A whole batch is not cut, so sizes alone give the number of samples.
 void Reference::Impl::guessBatch(const std::vector<c10::IValue> &inputs) {
@@ -40,15 +46,26 @@ llvm::Expected<BatchDiscovery> Reference::Impl::discover(Signature &of,
   how.findsTree = true;
   how.drawsRandom = [this] { return drew; };
   how.writesState = assignsState;
+  how.trains = training != nullptr;
   how.trustsSizes = anyNodeInside(*module, mayRunForEverAtOtherSizes);
-  auto runAll = [this](std::vector<std::vector<Values>> experiments, const RunRules &rules) {
+  auto runEach = [this](std::vector<std::vector<Values>> experiments, const RunRules &rules,
+                        bool dropsNothing) {
     std::vector<llvm::Expected<Values>> results;
     DecidingRuns rule;
     for (size_t e = 0; e < experiments.size(); ++e)
-      results.push_back(
-          rule.start(e < rules.deciding, [&] { return runFresh(std::move(experiments[e])); }));
+      results.push_back(rule.start(
+          e < rules.deciding, [&] { return runFresh(std::move(experiments[e]), dropsNothing); }));
     return results;
   };
+  auto runAll = [&](std::vector<std::vector<Values>> experiments, const RunRules &rules) {
+    return runEach(std::move(experiments), rules, /*dropsNothing=*/false);
+  };
+  auto runWithoutDropout = [&](std::vector<std::vector<Values>> experiments,
+                               const RunRules &rules) {
+    return runEach(std::move(experiments), rules, /*dropsNothing=*/true);
+  };
+  if (how.trains && !anyNodeInside(*module, drawsOtherThanDropout))
+    how.withoutDropout = runWithoutDropout;
   return discoverBatch(of, inputs, how, runAll);
 }
 

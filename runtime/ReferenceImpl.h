@@ -63,7 +63,8 @@ struct Reference::Impl {
   llvm::Error onStream(llvm::function_ref<llvm::Error()> body);
   llvm::Expected<c10::IValue> run(jit::Module &on, std::vector<c10::IValue> inputs,
                                   uint64_t microBatch, int64_t *busyNs);
-  llvm::Expected<std::vector<c10::IValue>> runFresh(std::vector<std::vector<c10::IValue>> inOrder);
+  llvm::Expected<std::vector<c10::IValue>> runFresh(std::vector<std::vector<c10::IValue>> inOrder,
+                                                    bool dropsNothing = false);
   void guessBatch(const std::vector<c10::IValue> &inputs);
   llvm::Error noteTrainingMode();
   llvm::Error learn(const std::vector<c10::IValue> &inputs);

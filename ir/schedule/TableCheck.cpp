@@ -235,4 +235,12 @@ llvm::Expected<TableShape> checkTable(const Schedule &schedule,
   return TableChecker(schedule).run(warnings);
 }
 
+llvm::Expected<TableShape> checkGivenTable(const Schedule &schedule) {
+  llvm::Expected<TableShape> shape = checkTable(schedule, nullptr);
+  if (shape)
+    return shape;
+  ErrorText text = describe(shape.takeError());
+  return makeError(ExitCode::Usage, "--schedule: " + text.message, text.help);
+}
+
 } // namespace pipec

@@ -21,4 +21,7 @@ struct TableShape {
 /// error: `warnings` (may be null) names the pair.
 llvm::Expected<TableShape> checkTable(const Schedule &schedule, std::vector<std::string> *warnings);
 
+/// The same for a table that a user gives to a command or to PipelineOptions. Errors: Usage.
+llvm::Expected<TableShape> checkGivenTable(const Schedule &schedule);
+
 } // namespace pipec

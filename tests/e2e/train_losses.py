@@ -305,6 +305,24 @@ class TrainLosses(e2e.Case):
         _, done = self.compiled(NoisyMeanOfWords, words())
         self.assertNotIn(differs, done.out + done.err)
 
+    def testTheReferenceSeesThroughDropout(self):
+        """The same without a compile: pipe-run --train of the model, with the same losses as before."""
+        def run(make, batch):
+            torch.manual_seed(0)
+            torch.jit.script(make()).save("m.pt")
+            torch.save(batch, "batch.pt")
+            return self.pipec(0, "pipe-run", "m.pt", "--train", "--inputs", "batch.pt", "--microbatches", 2)
+
+        differs = "which differs from the whole batch"
+        for make in (DroppedMeanOfWords, DroppedInAttention):
+            self.assertRegex(run(make, words(20)).err, r"warning: the result is the mean over micro-batches, which differs from the whole batch \(with dropout off: "
+                             r"[\d.]+ for the whole batch, [\d.]+ for micro-batches\)")
+        self.assertNotIn(differs, run(DroppedMeanOfAll, torch.randn(20, 6)).err)
+        done = run(DroppedSumOfAll, torch.randn(20, 6))
+        self.assertNotIn(differs, done.err)
+        self.assertIn("is a sum over samples, of which a training takes the mean", done.err)
+        self.assertNotIn(differs, run(NoisyMeanOfWords, words(20)).err)
+
     def testAMeanBesideANumberIsNoPair(self):
         """By its types it might be one: the test runs show that it is none."""
         batch = words()

@@ -4,7 +4,7 @@ import math
 import re
 import sys
 from pathlib import Path
-from typing import List, Optional
+from typing import Dict, List, Optional
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,7 @@ import e2e
 sys.path.insert(0, str(e2e.SOURCE / "tests" / "support"))
 import training_models  # noqa: E402
 
-USAGE, NOT_FINITE = 2, 11
+USAGE, UNREADABLE, NOT_FINITE = 2, 3, 11
 SGD = ["--optimizer", "sgd,lr=0.1,momentum=0.9"]
 
 
@@ -205,6 +205,17 @@ class SummedLoss(nn.Module):
         return (self.b(torch.tanh(self.a(x))) ** 2).sum()
 
 
+class InDict(nn.Module):
+    """Reads its samples from a dict."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: Dict[str, Tensor], target: Tensor) -> Tensor:
+        return (self.b(torch.tanh(self.a(x["v"]))).mean() - target.mean()).square()
+
+
 class TrainRuns(e2e.Case):
     def saved(self, make, *batch, stages=2, options=()):
         torch.manual_seed(0)
@@ -373,6 +384,17 @@ class TrainRuns(e2e.Case):
         self.assertEqual(report["loss"], [step["loss"] for step in steps])
         self.assertEqual((report["options"]["steps"], report["options"]["batch"]), (6, 10))
 
+    def testWhatEachStepGetsWhole(self):
+        """Where nothing says how arguments are cut, a note names what is not."""
+        torch.jit.script(InDict()).save("dict.pt")
+        x = torch.randn(12, 4)
+        torch.save((({"v": x},), x), "data.pt")
+        self.pipec(0, "pipe-run", "dict.pt", "--train", "--data", "data.pt", "--batch", 4,
+                   saying="note: --data: each step gets all of x.v (12): only arguments that are tensors are cut into steps")
+        torch.save((({"v": x[:4]},), x), "data.pt")
+        done = self.pipec(0, "pipe-run", "dict.pt", "--train", "--data", "data.pt", "--batch", 4)
+        self.assertNotIn("each step gets all", done.err, "the samples of one step")
+
     def testTargets(self):
         model, pipe, batch = self.family("mlp")
         x, y = torch.load(batch)
@@ -391,6 +413,13 @@ class TrainRuns(e2e.Case):
         self.sameBits(expected, self.trained("table.pipe", "--train", "--inputs", batch, "--steps", 2, *SGD))
         self.pipec(0, "pipe-schedule", "1f1b", "--ranks", 3, "--microbatches", 4, "--csv", "three.csv", "--force")
         self.refused(USAGE, "expected a table of 4 stages, got 3", "pipe-run", pipe, "--train", "--inputs", batch, "--schedule", "three.csv")
+        # A table with a mistake is a wrong option; a file that is no table is unreadable.
+        for text, code, problem in (("0F0,0F0,0B0\n1F0,1B0\n2F0,2B0\n3F0,3B0\n", USAGE, "0F0 appears twice"), ("0B0,0F0\n1F0,1B0\n", USAGE, "0B0 precedes its forward"),
+                                    ("stage,time\n", UNREADABLE, 'action "stage"'), ("", UNREADABLE, "wrong.csv is empty")):
+            Path("wrong.csv").write_text(text, encoding="utf-8")
+            self.refused(code, ["--schedule", problem], "pipe-run", pipe, "--train", "--inputs", batch, "--schedule", "wrong.csv")
+            self.refused(code, ["--schedule", problem], "pipe-compile", model, "--train", "--inputs", batch, "--schedule", "wrong.csv", "-o", "wrong.pipe", "--cost",
+                         "analytic")
 
     def testTablesOfAllLayouts(self):
         """Stages around the ranks, although the search prefers them there and back; an uneven number per rank; recomputes of some micro-batches."""

@@ -231,7 +231,7 @@ llvm::Error readSchedule(PipelineOptions &options, bool isTraining) {
     return withContext(cannotRead(schedule, buffer.getError()), "--schedule");
   options.scheduleCsv = (*buffer)->getBuffer().str();
   if (options.scheduleCsv.empty())
-    return failf(ExitCode::Usage, "--schedule: {} is empty", schedule.getValue());
+    return failf(ExitCode::Unreadable, "--schedule: {} is empty", schedule.getValue());
   if (llvm::Expected<Schedule> rows = scheduleFromCsv(options.scheduleCsv); !rows) {
     ErrorText text = describe(rows.takeError());
     return makeError(ExitCode::Unreadable,

@@ -68,7 +68,7 @@ llvm::Expected<TrainSteps> TrainSteps::read(const Trainer &trainer, const StepSo
     steps.presplit_ = TRY(readPresplit(trainer, source.inputs));
   else
     steps.batches_ = TRY(readBatches(trainer, source, seed));
-  if (const std::string note = steps.batches_.noteWhole(trainer.signature()); !note.empty())
+  for (const std::string &note : steps.batches_.notesOnWhole(trainer.signature()))
     printNote(note);
   steps.accumulate_ = source.accumulate;
   steps.batches_.setGroup(source.accumulate);

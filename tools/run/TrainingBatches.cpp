@@ -1,7 +1,10 @@
 #include "tools/run/TrainingBatches.h"
 
+#include "ir/batch/ArgumentCut.h"
 #include "ir/support/Try.h"
+#include "ir/values/MapTensors.h"
 #include "ir/values/ValueFiles.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/tensor.h>
@@ -63,21 +66,32 @@ int64_t TrainingBatches::leastSamples() const {
   return size_ == 0 ? 0 : samples_ % size_ == 0 ? size_ : samples_ % size_;
 }
 
-std::string TrainingBatches::noteWhole(const Signature &signature) const {
-  if (!assumed_)
-    return "";
-  std::string whole;
-  for (size_t i = 0; i < dims_.size(); ++i)
-    if (!dims_[i] && values_[i].isTensor())
-      whole +=
-          (whole.empty() ? "" : ", ") + signature.inputs[i].name +
-          (values_[i].toTensor().dim() > 0 ? fmt::format(" ({})", values_[i].toTensor().size(0))
-                                           : "");
-  if (whole.empty())
-    return "";
-  return fmt::format("--data: each step gets all of {}, whose first dimension is not that of the "
-                     "{} samples; --batch-dim names other dimensions",
-                     whole, samples_);
+/// "t (3)": an argument, or a part of one, with the size of its first dimension.
+static std::string withRows(const std::string &name, const at::Tensor &tensor) {
+  return tensor.dim() > 0 ? fmt::format("{} ({})", name, tensor.size(0)) : name;
+}
+
+std::vector<std::string> TrainingBatches::notesOnWhole(const Signature &signature) const {
+  std::vector<std::string> whole, inside, notes;
+  for (size_t i = 0; i < dims_.size(); ++i) {
+    const std::string &name = signature.inputs[i].name;
+    if (values_[i].isTensor() && !dims_[i] && assumed_)
+      whole.push_back(withRows(name, values_[i].toTensor()));
+    if (values_[i].isTensor())
+      continue;
+    for (const auto &[path, tensor] : tensorsByPath(values_[i]))
+      if (tensor.defined() && tensor.dim() > 0 && tensor.size(0) == samples_)
+        inside.push_back(withRows(name + "." + path, tensor));
+  }
+  if (!whole.empty())
+    notes.push_back(fmt::format("--data: each step gets all of {}, whose first dimension is not "
+                                "that of the {} samples; --batch-dim names other dimensions",
+                                llvm::join(whole, ", "), samples_));
+  if (!inside.empty())
+    notes.push_back(fmt::format("--data: each step gets all of {}: only arguments that are tensors "
+                                "are cut into steps, and not tensors in dicts, lists and tuples",
+                                llvm::join(inside, ", ")));
+  return notes;
 }
 
 int64_t TrainingBatches::stepsPerEpoch() const {

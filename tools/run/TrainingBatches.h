@@ -24,9 +24,10 @@ public:
 
   /// Samples of the smallest step; 0: every step is the same.
   int64_t leastSamples() const;
-  /// A note if the signature does not say how arguments are cut, and a tensor is not cut because
-  /// its first dimension has another size than the samples. Else empty.
-  std::string noteWhole(const Signature &signature) const;
+  /// What each step gets whole without the user's asking for it: tensors whose first dimension has
+  /// another size than the samples, if the signature does not say how arguments are cut; tensors
+  /// with all samples inside of arguments.
+  std::vector<std::string> notesOnWhole(const Signature &signature) const;
   /// Steps of an epoch.
   int64_t stepsPerEpoch() const;
   /// The batches of a step that updates the weights after every `group` batches, also over the end
