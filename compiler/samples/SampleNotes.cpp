@@ -93,8 +93,9 @@ private:
   void tryLargerBatch() {
     constexpr int64_t kSamples = 33;
     if (!mixes() && isCheap(kSamples, kMostFlops / 8))
-      tryBatch(kSamples, "the model depends on the number of samples, or on their places in the "
-                         "batch");
+      tryBatch(kSamples,
+               "smaller batches do not show the cause, which may be a function of a sum or a "
+               "mean, or something that depends on the places of samples in the batch");
   }
 
   static std::string whatDecides(const SizeThreshold &threshold) {
@@ -136,7 +137,8 @@ private:
   void findRelated(const SampleRelations &relations) {
     for (size_t l = 0; l < paths_.size(); ++l) {
       const MergeRule::Kind rule = model_.signature.leaves[l].merge.kind;
-      if (rule == MergeRule::Kind::Concat || rule == MergeRule::Kind::Join)
+      if (rule == MergeRule::Kind::Concat || rule == MergeRule::Kind::Join ||
+          rule == MergeRule::Kind::Same)
         addTo(related_, relations.reaching[l]);
       if (rule != MergeRule::Kind::Mean && rule != MergeRule::Kind::Sum)
         continue;

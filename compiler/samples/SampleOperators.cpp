@@ -120,8 +120,8 @@ std::optional<int64_t> fixedPartAlong(Node *node) {
 
 /// It gives one sample per round of a loop, or rows whose number is equal in two runs by chance.
 bool mayTakeAny(Node *node) {
-  static const Names parts = {"select", "narrow", "slice"},
-                     rows = {"index", "index_select", "gather", "take", "embedding"};
+  static const Names parts = {"select", "narrow", "slice"};
+  static const Names rows = {"index", "index_select", "gather", "take", "embedding", "__getitem__"};
   return isIn(rows, node) || (isIn(parts, node) && !fixedPartAlong(node));
 }
 
@@ -134,6 +134,25 @@ bool combinesSamples(Node *node, const BatchForms &forms) {
            const BatchForm &form = forms.of(output);
            return isTensor(output) && (form.isScalar || !form.sizes.empty()) && !form.any();
          });
+}
+
+/// The result has an element for each pair of samples, as x @ x.t() or a comparison of all with
+/// all.
+bool pairsSamples(Node *node, const BatchForms &forms) {
+  auto dimsOf = [&](const Value *value) { return llvm::count(forms.of(value).dims, true); };
+  auto largest = [&](at::ArrayRef<Value *> values) {
+    std::ptrdiff_t most = 0;
+    for (const Value *value : values)
+      most = std::max(most, isTensor(value) ? dimsOf(value) : 0);
+    return most;
+  };
+  return node->kind().is_aten() && largest(node->inputs()) == 1 && largest(node->outputs()) > 1;
+}
+
+/// The numbers that it gets are sizes of the result: elements do not follow them, but in number.
+bool makesTensor(const Node *node) {
+  static const Names names = {"arange", "zeros", "ones", "empty", "eye"};
+  return isIn(names, node);
 }
 
 /// With == or != as well. Comparisons with 0 and 1 ask whether there is anything.
@@ -216,9 +235,10 @@ OperatorRole roleOf(Node *node, const BatchForms &forms) {
   const bool isWhere = plainName(node) == "where" && node->inputs().size() == 1;
   const bool selects = isIn(kSelects, node) || isMaskIndex || isWhere;
   role.fromData = selects || isIn(kLengths, node);
-  if (isIn(kForms, node)) {
+  if (isIn(kForms, node) || makesTensor(node)) {
     role.kind = Kind::Form;
     role.isCount = givesSize(node);
+    role.isMade = makesTensor(node);
   } else if ((role.reduces || isIn(kScans, node)) && isOverSamples(node, forms)) {
     role.kind = Kind::Over;
   } else if (isIn(kSorts, node) && isOverSamples(node, forms)) {
@@ -226,7 +246,7 @@ OperatorRole roleOf(Node *node, const BatchForms &forms) {
   } else if (follows && selects) {
     role.kind = Kind::Selects;
     role.overOutput = node->outputs().size() == 3 ? 2 : role.overOutput; // numbers of equal rows
-  } else if (combinesSamples(node, forms)) {
+  } else if (combinesSamples(node, forms) || pairsSamples(node, forms)) {
     role.kind = Kind::Over;
   } else if (writesSelected(node)) {
     role.kind = Kind::Writes;

@@ -12,7 +12,7 @@ struct OperatorRole {
   enum class Kind {
     Plain,   // each row of the result comes from rows of the same sample, as far as known
     Form,    // the result depends on sizes alone
-    Over,    // it reduces or scans samples, or takes one of them: no result follows the samples
+    Over,    // it reduces or scans samples, takes one of them, or makes pairs of them
     Order,   // it sorts samples, or gives the order
     Selects, // elements select the rows of the result
     Writes,  // rows are put at places of the first input
@@ -21,6 +21,7 @@ struct OperatorRole {
   Kind kind = Kind::Plain;
   bool isCount = false;    // Form: a number of rows
   bool fromData = false;   // elements give the sizes of the result
+  bool isMade = false;     // Form: a tensor of sizes that are given as numbers
   bool reduces = false;    // a reduction of the first input, along some dimension
   bool isMean = false;     // with `reduces`: an average
   bool isAverage = false;  // a loss that averages over elements that count

@@ -121,7 +121,8 @@ private:
       }
       visit(body);
     }
-    Facts ends = factsOf(node->input(0));
+    Facts ends = factsOf(node->input(0)); // the number of rounds
+    ends.join(factsOf(node->input(1)));   // the condition before the first
     ends.join(factsOf(body->outputs()[0]));
     if (!ends.over.empty())
       noteBranch(node, ends.over.front());
@@ -187,6 +188,11 @@ private:
     Facts facts;
     for (size_t i = 0; i < node->inputs().size() && role.kind != Kind::Form; ++i)
       facts.join(ofInput(node, i, role));
+    for (size_t i = 0; i < node->inputs().size() && role.kind == Kind::Form; ++i) {
+      const Facts input = factsOf(node->input(i));
+      facts.isDataSized =
+          facts.isDataSized || input.isDataSized || (role.isMade && !input.over.empty());
+    }
     if (role.kind == Kind::Form && role.isCount && first.selects)
       facts.counts.push_back(first.selects);
     const bool reducesSelected = first.selects && role.reduces;

@@ -1,5 +1,5 @@
 """Models in which samples affect each other for some data only, or only in large batches; and models that look as if they did."""
-from typing import List
+from typing import Dict, List
 
 import torch
 from torch import nn
@@ -151,6 +151,37 @@ class ManyRows(Layers):
 class BentMean(Layers):
     def forward(self, x: torch.Tensor):
         return torch.relu(self.features(x).mean() + 10.0)
+
+
+class Pairs(Layers):
+    """All with all, of which the diagonal wins for moderate values."""
+
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        scores = y @ y.t() * 1000 + torch.eye(x.size(0)) * 1e6
+        return scores.softmax(-1) @ y
+
+
+class PairsOfConditions(Layers):
+    def forward(self, x: torch.Tensor):
+        far = x[:, :1] > 30
+        return (torch.eye(x.size(0)) + (far & far.t()).float()) @ self.features(x)
+
+
+class WhileLarge(Layers):
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        while float(y.abs().max()) > 1000.0:
+            y = y * 0.5
+        return y
+
+
+class BothConditions(Layers):
+    """Equal for all micro-batches of the test runs, and for the whole batch."""
+
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        return y, bool((y > 30).any())
 
 
 # Found by what the operators do, of names that say so.
@@ -358,6 +389,20 @@ class Refuses(Layers):
         if bool(torch.isnan(x).any()):
             raise ValueError("not a number")
         return self.features(x)
+
+
+class PaddedToLongest(Layers):
+    """A mask of lengths, as long as the longest."""
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor):
+        mask = torch.arange(int(lengths.max())).unsqueeze(0) < lengths.unsqueeze(1)
+        y = self.features(x)[:, :mask.size(1)]
+        return (y * mask.unsqueeze(-1)).sum(1) / lengths.unsqueeze(-1)
+
+
+class TableInDict(Layers):
+    def forward(self, d: Dict[str, torch.Tensor]):
+        return self.features(d["x"]) + d["table"][d["ids"]]
 
 
 class PerSample(Layers):

@@ -22,15 +22,16 @@ def masked(samples=4):
 SIZES = {"LargeBatches": (x(), 65, "aten::gt .*the constant 64"), "AllButOne": (x(), 24, "aten::eq .*the constant 24"), "ManyTokens": (tokens()[:1], 17, "prim::max .*the constant 100"),
          "FirstForty": (x(), 41, "the constant 40"), "Sixteens": (x(), 16, "aten::floordiv .*the constant 16"), "Halved": (x(), 21, "aten::gt"),
          "SizeInTensor": (x(), 21, "aten::gt .*the constant 20"), "OneOfShapes": (x(), 48, "aten::eq .*sizes that follow the batch"),
-         "SingleSamples": (x(), 2, "aten::squeeze"), "Places33": (x(), 33, "places in the batch")}
+         "SingleSamples": (x(), 2, "aten::squeeze"), "Places33": (x(), 33, "places of samples in the batch")}
 OPERATORS = {"Capacity": "aten::cumsum", "Ranks": "aten::argsort", "LimitedGroups": "aten::bincount", "Counts": "aten::sum", "AnyBranch": "aten::any", "ItemScale": "aten::max",
              "ClampedScale": "aten::amax", "Distance": "aten::dist", "Gram": "aten::matmul", "LoopSum": "aten::add", "FirstOfMany": "aten::nonzero", "ManyRows": "aten::index",
-             "BentMean": "aten::relu", "RareRows": "aten::sum", "RareCounts": "unique", "UntilAll": "aten::all"}
+             "BentMean": "aten::relu", "Pairs": "aten::matmul", "PairsOfConditions": "aten::__and__", "WhileLarge": "aten::max", "BothConditions": "aten::any", "RareRows": "aten::sum", "RareCounts": "unique", "UntilAll": "aten::all"}
 AVERAGES = {"Tokens": (tokens(), "aten::cross_entropy_loss"), "IgnoresZero": ((torch.randn(4, 8), torch.full((4,), 3)), "aten::cross_entropy_loss"),
             "MaskedMean": (masked(), "aten::div"), "SelectedMean": (masked(), "aten::mean")}
 SILENT = {"Norms": (torch.randn(4, 3, 8, 8),), "Steps": (torch.randn(5, 4, 8),), "Attention": (torch.randn(4, 6, 8), torch.ones(4, 6)), "Masks": x(), "Places": x(),
           "Sorted": (torch.randn(4, 8), torch.tensor([3, 1, 2, 5])), "Grouped": x(), "Chosen": x(), "Labels": (torch.randn(4, 8), torch.randint(0, 8, (4,))), "Refuses": x(),
-          "PerSample": x()}
+          "PerSample": x(), "PaddedToLongest": (torch.randn(4, 6, 8), torch.tensor([6, 3, 5, 4])),
+          "TableInDict": ({"x": torch.randn(4, 8), "table": torch.randn(9, 8), "ids": torch.tensor([8, 0, 3, 3])},)}
 NOTE = "look at several samples|as data selects|differs from that of micro-batches|were not compared"
 
 
@@ -56,7 +57,7 @@ class Relations(e2e.Case):
                 self.assertFalse(whole.shape == parts.shape and torch.allclose(whole, parts, rtol=1e-4, atol=1e-5), "the warning is true")
 
     def testAListThatEnds(self):
-        self.assertRegex(self.compile("ShortList", x()).err, "warning: .*of a batch of 33 differs from that of micro-batches of 17 and 16 .*number of samples")
+        self.assertRegex(self.compile("ShortList", x()).err, "warning: .*of a batch of 33 differs from that of micro-batches of 17 and 16 .*smaller batches do not show the cause")
 
     def testASingleSampleThatLosesItsDimension(self):
         """Its features are no samples."""
