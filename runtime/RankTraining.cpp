@@ -9,7 +9,6 @@
 #include "runtime/training/LossCount.h"
 #include "runtime/training/RootScale.h"
 #include "runtime/training/SparseGradients.h"
-#include "runtime/training/StepNumbers.h"
 
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones_like.h>
@@ -133,27 +132,11 @@ llvm::Error RankTraining::backward(const Step &step, int64_t microBatch,
   return llvm::Error::success();
 }
 
-void RankTraining::forget() {
-  begin();
-  atOther_.clear();
-}
-
 c10::IValue RankTraining::weight(size_t lane, size_t channel) {
   const PortRef &from = plan_.channels[channel].from;
   const StageAttribute &about = plan_.stages[from.stage].attributes[from.port];
   const c10::IValue &value = stages_[from.stage]->executor().module().attribute(from.port);
-  // Kernels write statistics without counting it.
-  if (about.kind != AttributeKind::Parameter || about.written || !value.isTensor() ||
-      value.toTensor().is_inference())
-    return value;
-  const at::Tensor &tensor = value.toTensor();
-  const Version now{tensor, static_cast<uint32_t>(tensor._version()),
-                    tensor.requires_grad() ? updates_ : 0};
-  Version &last = atOther_[{lane, channel}];
-  if (last == now)
-    return {};
-  last = now;
-  return value;
+  return sent_.isNews(lane, channel, about, value, updates_) ? value : c10::IValue();
 }
 
 void RankTraining::takeWeight(size_t channel, const c10::IValue &value, const Fence &ready) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/RankProgram.h"
+#include "runtime/SentWeights.h"
 #include "runtime/StageTraining.h"
 #include "runtime/training/StepNumbers.h"
 #include "runtime/transport/Collectives.h"
@@ -45,7 +46,10 @@ public:
                        std::pair<Fence, Fence> &busy);
 
   /// Forgets all of a failed step, and which weights other ranks have.
-  void forget();
+  void forget() {
+    begin();
+    sent_.forget();
+  }
 
   /// The message that brings a weight of this rank to the readers at the lane's end; None if they
   /// have it as it is. Its arrival at the readers on this rank.
@@ -111,20 +115,8 @@ private:
   bool isCounted_ = true; // the loss has no count, or one that it can be divided by
   Fence normed_;          // in the main stage's stream
   bool skips_ = false, updated_ = false;
-
-  /// A weight at a time. Its own counter misses writes that an optimizer of the user hides from
-  /// autograd.
-  struct Version {
-    at::Tensor tensor;
-    uint32_t writes = 0;  // in place, counted by the tensor
-    uint64_t updates = 0; // of this rank, if it trains the weight
-
-    bool operator==(const Version &other) const {
-      return tensor.is_same(other.tensor) && writes == other.writes && updates == other.updates;
-    }
-  };
-  uint64_t updates_ = 0;                                 // optimizer runs of this rank's stages
-  std::map<std::pair<size_t, size_t>, Version> atOther_; // by lane and weight channel: last sent
+  uint64_t updates_ = 0; // optimizer runs of this rank's stages
+  SentWeights sent_;
 };
 
 } // namespace pipec
