@@ -135,7 +135,8 @@ std::vector<std::string> askedFor() {
 
 /// Whether a search makes the schedule.
 bool isSearched(llvm::StringRef name) {
-  return name == "zb-auto" || name == "zb-v-auto" || name == "v-half" || name == "v-min";
+  const Generator *generator = findGenerator(name);
+  return generator && generator->looksAtCosts;
 }
 
 llvm::Expected<TrialRequest> readRequest() {
