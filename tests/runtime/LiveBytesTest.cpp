@@ -2,10 +2,9 @@
 // that have memory of their own, whose allocator is watched.
 #include "compiler/Compiler.h"
 #include "ir/schedule/OpMemory.h"
-#include "ir/values/MapTensors.h"
-#include "runtime/Device.h"
 #include "runtime/Pipeline.h"
 #include "runtime/RunTrace.h"
+#include "tests/runtime/OwnMemory.h"
 #include "tests/runtime/SmallPipeline.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/TestModels.h"
@@ -99,59 +98,33 @@ private:
   size_t first_ = 0;
 };
 
-/// A device with memory of its own: what comes from another one is copied. It notes the time of
-/// every fence and the thread of its rank.
-class OwnMemory final : public Device {
+/// Notes the time of every fence and the thread of its rank. Inputs are counted nowhere.
+class NotingMemory final : public OwnMemory {
 public:
-  OwnMemory() : Device(c10::Device(c10::DeviceType::CPU)) {}
-  bool hasStreams() const override { return true; }
-  size_t addStream() override { return streams_++; }
-  std::unique_ptr<Scope> enter(size_t) override { return nullptr; }
   Fence mark() override {
     thread = std::this_thread::get_id();
     marks.push_back(nowNs());
     return {.hostNs = marks.back(), .event = {}};
   }
-  void waitFor(const Fence &) override {}
-  int64_t nsBetween(const Fence &from, const Fence &to) override { return to.hostNs - from.hostNs; }
-  void finish() override {}
-  c10::IValue bring(c10::IValue value, const Device &from) override {
-    if (&from == this)
-      return value;
-    return mapTensors(value, [](const at::Tensor &tensor) {
-      return tensor.defined()
-                 ? copyWithStrides(tensor, [](const at::Tensor &dense) { return dense.clone(); })
-                 : tensor;
-    });
-  }
-  c10::IValue bringInput(c10::IValue value) override { return value; } // is counted nowhere
-  int64_t peakMemoryBytes() override { return 0; }
 
   std::vector<int64_t> marks;
   std::thread::id thread;
-
-private:
-  size_t streams_ = 0;
 };
 
 /// While it lives, "own" is the name of such a device; one for each rank.
 class OwnMemories {
 public:
-  OwnMemories() : before_(testDevices) {
-    made().clear();
-    testDevices = [](const std::string &) -> std::shared_ptr<Device> {
-      made().push_back(std::make_shared<OwnMemory>());
-      return made().back();
-    };
-  }
-  ~OwnMemories() { testDevices = before_; }
-  static std::vector<std::shared_ptr<OwnMemory>> &made() {
-    static std::vector<std::shared_ptr<OwnMemory>> devices;
+  OwnMemories() { made().clear(); }
+  static std::vector<std::shared_ptr<NotingMemory>> &made() {
+    static std::vector<std::shared_ptr<NotingMemory>> devices;
     return devices;
   }
 
 private:
-  OpenTestDevice before_;
+  TestDevices devices_{[](const std::string &) -> std::shared_ptr<Device> {
+    made().push_back(std::make_shared<NotingMemory>());
+    return made().back();
+  }};
 };
 
 /// Layers tanh(x) @ w, of which F keeps one value: the product needs what tanh gave, tanh needs it
@@ -239,7 +212,7 @@ TEST_P(LiveBytes, AreTheSimulators) {
   Pipeline pipeline = loadOnOwnMemories(run);
   const std::vector<c10::IValue> batch = {at::ones({kMicroBatches * kSamples, kWidth})};
   take(pipeline.step(batch));
-  for (const std::shared_ptr<OwnMemory> &device : OwnMemories::made())
+  for (const std::shared_ptr<NotingMemory> &device : OwnMemories::made())
     device->marks.clear();
   NotingAllocator::get().begin();
   take(pipeline.step(batch));
@@ -250,7 +223,7 @@ TEST_P(LiveBytes, AreTheSimulators) {
   size_t compared = 0;
   for (size_t r = 0; r < trace.program.ranks.size(); ++r) {
     OpMemory memory(pipeline.plan(), trace.shape, costs);
-    const OwnMemory &device = *OwnMemories::made()[r];
+    const NotingMemory &device = *OwnMemories::made()[r];
     int64_t expected = 0;
     auto mark = device.marks.begin();
     for (const Op &op : trace.program.ranks[r]) {

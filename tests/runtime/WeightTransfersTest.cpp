@@ -1,6 +1,5 @@
 // A transmitted weight travels when its owner has changed it, and only then.
-#include "ir/values/MapTensors.h"
-#include "runtime/Device.h"
+#include "tests/runtime/OwnMemory.h"
 #include "tests/runtime/SmallPipeline.h"
 #include "tests/runtime/SmallTraining.h"
 #include "tests/support/Matchers.h"
@@ -16,55 +15,31 @@
 namespace pipec {
 namespace {
 
-/// A device with memory of its own that counts the weights, 16 x 16, that come from the owner of
-/// the shared one. Its gradients come to it, and its transpose travels between other ranks.
-class Counting final : public Device {
+/// Counts the weights, 16 x 16, that come from the owner of the shared one. Its gradients come to
+/// the owner, and its transpose travels between other ranks.
+class Counting final : public OwnMemory {
 public:
-  Counting() : Device(c10::Device(c10::DeviceType::CPU)) {}
-  bool hasStreams() const override { return true; }
-  size_t addStream() override { return streams_++; }
-  std::unique_ptr<Scope> enter(size_t) override { return nullptr; }
-  Fence mark() override { return {.hostNs = ++marks_, .event = {}}; }
-  void waitFor(const Fence &) override {}
-  int64_t nsBetween(const Fence &from, const Fence &to) override { return to.hostNs - from.hostNs; }
-  void finish() override {}
-  c10::IValue bring(c10::IValue value, const Device &from) override {
-    if (&from == this)
-      return value;
-    return mapTensors(value, [&from](const at::Tensor &tensor) {
-      if (!tensor.defined())
-        return tensor;
-      weights += &from == owner && tensor.sizes() == at::IntArrayRef({16, 16});
-      return copyWithStrides(tensor, [](const at::Tensor &dense) { return dense.clone(); });
-    });
-  }
-  c10::IValue bringInput(c10::IValue value) override { return value; }
-  int64_t peakMemoryBytes() override { return 0; }
-
   static inline std::atomic<int64_t> weights = 0;
   static inline std::atomic<const Device *> owner = nullptr; // of rank 0
 
 private:
-  size_t streams_ = 0;
-  std::atomic<int64_t> marks_ = 0;
+  void arrives(const at::Tensor &tensor, const Device &from) override {
+    weights += &from == owner && tensor.sizes() == at::IntArrayRef({16, 16});
+  }
 };
 
-/// While it lives, "counting" is the name of such a device, one for each rank.
+/// While it lives, "counting" is the name of such a device.
 class CountingDevices {
 public:
-  CountingDevices() : before_(testDevices) {
-    Counting::owner = nullptr;
-    testDevices = [](const std::string &) -> std::shared_ptr<Device> {
-      auto device = std::make_shared<Counting>();
-      const Device *none = nullptr;
-      Counting::owner.compare_exchange_strong(none, device.get());
-      return device;
-    };
-  }
-  ~CountingDevices() { testDevices = before_; }
+  CountingDevices() { Counting::owner = nullptr; }
 
 private:
-  OpenTestDevice before_;
+  TestDevices devices_{[](const std::string &) -> std::shared_ptr<Device> {
+    auto device = std::make_shared<Counting>();
+    const Device *none = nullptr;
+    Counting::owner.compare_exchange_strong(none, device.get());
+    return device;
+  }};
 };
 
 /// The weights that were sent since the last question.
