@@ -225,7 +225,7 @@ OperatorRole roleOf(Node *node, const BatchForms &forms) {
   const std::optional<int64_t> part = fixedPartAlong(node);
   role.takesFirst = part == 0;
   role.cutsOff = part && isAlong(forms.of(node->input(0)).dims, *part);
-  role.isLimit = comparesWithMany(node);
+  role.comparesWithMany = comparesWithMany(node);
   role.reduces = isReduction(node);
   role.bends = isIn(kBends, node) && !role.reduces;
   role.isMean = role.reduces && (plainName(node) == "mean" || plainName(node) == "nanmean");

@@ -19,18 +19,18 @@ struct OperatorRole {
     View     // the elements stay
   };
   Kind kind = Kind::Plain;
-  bool isCount = false;    // Form: a number of rows
-  bool fromData = false;   // elements give the sizes of the result
-  bool isMade = false;     // Form: a tensor of sizes that are given as numbers
-  bool reduces = false;    // a reduction of the first input, along some dimension
-  bool isMean = false;     // with `reduces`: an average
-  bool isAverage = false;  // a loss that averages over elements that count
-  bool divides = false;    // the first input by the second
-  bool cutsOff = false;    // constants choose some of the samples
-  bool takesFirst = false; // constants choose some rows of the first input, whatever they are
-  bool compares = false;   // with <, <=, > or >=
-  bool isLimit = false;    // compares with a constant above 1, also with == or !=
-  bool limits = false;     // min, clamp
+  bool isCount = false;          // Form: a number of rows
+  bool fromData = false;         // elements give the sizes of the result
+  bool isMade = false;           // Form: a tensor of sizes that are given as numbers
+  bool reduces = false;          // a reduction of the first input, along some dimension
+  bool isMean = false;           // with `reduces`: an average
+  bool isAverage = false;        // a loss that averages over elements that count
+  bool divides = false;          // the first input by the second
+  bool cutsOff = false;          // constants choose some of the samples
+  bool takesFirst = false;       // constants choose some rows of the first input, whatever they are
+  bool compares = false;         // with <, <=, > or >=
+  bool comparesWithMany = false; // with a constant above 1, also by == or !=
+  bool limits = false;           // min, clamp
   bool bends = false; // linear in parts, as relu, clamp, abs: the mean of its results is not the
                       // result of the mean
   bool takesParts = false; // further inputs are begins, ends or lengths of parts of the first

@@ -186,13 +186,8 @@ private:
     const OperatorRole role = roleOf(node, forms_);
     const Facts first = node->inputs().empty() ? Facts() : factsOf(node->input(0));
     Facts facts;
-    for (size_t i = 0; i < node->inputs().size() && role.kind != Kind::Form; ++i)
+    for (size_t i = 0; i < node->inputs().size(); ++i)
       facts.join(ofInput(node, i, role));
-    for (size_t i = 0; i < node->inputs().size() && role.kind == Kind::Form; ++i) {
-      const Facts input = factsOf(node->input(i));
-      facts.isDataSized =
-          facts.isDataSized || input.isDataSized || (role.isMade && !input.over.empty());
-    }
     if (role.kind == Kind::Form && role.isCount && first.selects)
       facts.counts.push_back(first.selects);
     const bool reducesSelected = first.selects && role.reduces;
@@ -209,7 +204,7 @@ private:
       add(facts.over, facts.order);
     if (facts.selects && role.takesFirst)
       add(facts.over, facts.selects);
-    if (role.isLimit)
+    if (role.comparesWithMany)
       add(facts.over, facts.counts);
     if (role.bends && !facts.over.empty())
       add(facts.bends, node);
@@ -256,6 +251,11 @@ private:
   /// What an operator takes over from one of its inputs.
   Facts ofInput(Node *node, size_t index, const OperatorRole &role) const {
     Facts facts = factsOf(node->input(index));
+    if (role.kind == OperatorRole::Kind::Form) { // the elements of the result follow none of it
+      Facts sizes;
+      sizes.isDataSized = facts.isDataSized || (role.isMade && !facts.over.empty());
+      return sizes;
+    }
     if (index == 0)
       return facts;
     if (role.divides) // an average, which is followed as such
