@@ -26,15 +26,13 @@ set(CMAKE_CXX_LINK_LIBRARY_USING_keep_SUPPORTED TRUE)
 add_library(pipec::sdk_torch INTERFACE IMPORTED)
 add_library(sdk_torch ALIAS pipec::sdk_torch)
 target_include_directories(pipec::sdk_torch SYSTEM INTERFACE ${PIPEC_TORCH}/include ${PIPEC_TORCH}/include/torch/csrc/api/include)
-target_compile_definitions(pipec::sdk_torch INTERFACE FMT_HEADER_ONLY)
 target_link_libraries(pipec::sdk_torch INTERFACE "$<LINK_LIBRARY:keep,sdk::torch_cpu>" sdk::c10 Threads::Threads)
 set(CMAKE_BUILD_RPATH ${PIPEC_TORCH}/lib)
 
-# Headers only: fmt, for code that must not see LibTorch's libraries.
+# The headers of fmt, for code that must not see LibTorch's libraries; its functions are in pipec_support.
 add_library(pipec::sdk_fmt INTERFACE IMPORTED)
 add_library(sdk_fmt ALIAS pipec::sdk_fmt)
 target_include_directories(pipec::sdk_fmt SYSTEM INTERFACE ${PROJECT_BINARY_DIR}/sdk/fmt)
-target_compile_definitions(pipec::sdk_fmt INTERFACE FMT_HEADER_ONLY)
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/sdk/fmt)
 file(CREATE_LINK ${PIPEC_TORCH}/include/fmt ${PROJECT_BINARY_DIR}/sdk/fmt/fmt SYMBOLIC)
 

@@ -300,7 +300,7 @@ llvm::Error CompileRun::prove(Staged &staged, Plan &plan, const ArtifactWriter &
   phases_.end("run the stages on the example");
   if (loss_)
     noteUncertainGradients(staged.model, plan);
-  TRY(proveGradients(runs, plan, writer));
+  TRY(proveGradients(runs, staged.model, plan, writer));
   phases_.begin("writing the plan");
   return llvm::Error::success();
 }
@@ -324,12 +324,14 @@ llvm::Error CompileRun::findLoss(const Signature &signature, const std::vector<b
   return llvm::Error::success();
 }
 
-llvm::Error CompileRun::proveGradients(const std::vector<ExampleRun> &runs, Plan &plan,
+llvm::Error CompileRun::proveGradients(const std::vector<ExampleRun> &runs,
+                                       const StagedModel &stages, Plan &plan,
                                        const ArtifactWriter &writer) {
   if (!loss_)
     return llvm::Error::success();
   phases_.begin("comparing gradients");
-  GradientComparison comparison(path_, frontEnd_.sourceMode(), writer.directory(), plan, *loss_);
+  GradientComparison comparison(path_, frontEnd_.sourceMode(), writer.directory(), stages, plan,
+                                *loss_);
   const std::vector<ExampleRun> trained = runsToTrain(runs);
   if (llvm::Error error = comparison.compareWhole(trained))
     return explainedByArgument(std::move(error), mayReturnArgument_);

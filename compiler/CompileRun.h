@@ -54,8 +54,8 @@ private:
   llvm::Error placeRanks(StagedModel &model) const;
   Plan planOf(const StagedModel &model) const;
   llvm::Error findLoss(const Signature &signature, const std::vector<bool> &shown);
-  llvm::Error proveGradients(const std::vector<ExampleRun> &runs, Plan &plan,
-                             const ArtifactWriter &writer);
+  llvm::Error proveGradients(const std::vector<ExampleRun> &runs, const StagedModel &stages,
+                             Plan &plan, const ArtifactWriter &writer);
 
   const std::string &path_;
   const CompileOptions &options_;

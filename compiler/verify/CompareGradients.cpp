@@ -1,8 +1,10 @@
 #include "compiler/verify/CompareGradients.h"
 
+#include "compiler/ParallelRuns.h"
+#include "compiler/verify/CompareParts.h"
 #include "compiler/verify/PlanGradientSums.h"
+#include "ir/NodeInfo.h"
 #include "ir/autograd/TrainingSettings.h"
-#include "ir/batch/CutTrial.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
@@ -14,10 +16,9 @@
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/full_like.h>
+#include <torch/csrc/jit/ir/ir.h>
 
 #include <cmath>
-#include <numeric>
 #include <set>
 #include <utility>
 
@@ -51,80 +52,9 @@ std::string difference(const at::Tensor &expected, const at::Tensor &found) {
   return compare(expected, found, 0.0, 0.0).firstDifference;
 }
 
-/// Where the backward of a call starts: the mean of a step weighs its micro-batches by samples; of
-/// a pair (sum, count) each counts fully, and the sum of gradients is divided later.
-at::Tensor rootScale(const ExampleRun &run, size_t call, bool isPair, const at::Tensor &loss) {
-  const int64_t samples = std::accumulate(run.batch.begin(), run.batch.end(), int64_t(0));
-  const bool isPart = !isPair && samples > 0;
-  const double part =
-      isPart ? static_cast<double>(run.batch[call]) / static_cast<double>(samples) : 1;
-  return at::full_like(loss, part);
-}
-
 /// Bytes of parameters up to which the gradients of all runs are kept for the comparison with split
 /// backwards; above it those of the example.
 constexpr int64_t kKeptGradients = int64_t(256) << 20;
-
-constexpr int64_t kMostBytesOfParts = int64_t(1) << 30; // three times its gradients are kept
-constexpr double kEqualLosses = 1e-4;
-constexpr double kPartsOff = 1e-3;   // rounding is far below, but for dtypes of two bytes
-constexpr double kPartsNoise = 1e-5; // of the norm of all gradients
-
-at::Tensor wideForm(const at::Tensor &gradient) {
-  const at::Tensor dense =
-      gradient.layout() == at::kStrided ? gradient : gradient.to_dense(); // embedding(sparse=True)
-  return dense.to(dense.is_complex() ? at::kComplexDouble : at::kDouble);
-}
-
-/// The gradient of a parameter in a whole batch and in its parts.
-struct PartsOfGradient {
-  std::string name;
-  double whole = 0, parts = 0, off = 0; // norms; off: of the difference
-};
-
-PartsOfGradient partsOf(const NamedGradient &whole, size_t number,
-                        llvm::ArrayRef<SourceStep> parts) {
-  PartsOfGradient result{whole.names.front()};
-  at::Tensor sum;
-  for (const SourceStep &part : parts)
-    if (const at::Tensor &gradient = part.gradients[number].gradient; gradient.defined())
-      sum = sum.defined() ? sum.add(wideForm(gradient)) : wideForm(gradient);
-  const at::Tensor all = whole.gradient.defined() ? wideForm(whole.gradient) : at::Tensor();
-  if (all.defined())
-    result.whole = all.abs().norm().item<double>();
-  if (sum.defined())
-    result.parts = sum.abs().norm().item<double>();
-  result.off = all.defined() && sum.defined() ? all.sub(sum).abs().norm().item<double>()
-                                              : std::max(result.whole, result.parts);
-  return result;
-}
-
-/// Empty: the gradients of the parts add up to that of the whole.
-std::string warningOnParts(const SourceStep &whole, llvm::ArrayRef<SourceStep> parts) {
-  const at::NoGradGuard noGrad;
-  std::vector<PartsOfGradient> all;
-  double total = 0;
-  for (size_t i = 0; i < whole.gradients.size(); ++i) {
-    const at::Tensor &gradient = whole.gradients[i].gradient;
-    if (gradient.defined() && gradient.element_size() < 4)
-      continue;
-    all.push_back(partsOf(whole.gradients[i], i, parts));
-    total = std::hypot(total, all.back().whole);
-  }
-  const PartsOfGradient *worst = nullptr;
-  for (const PartsOfGradient &one : all)
-    if (one.off > kPartsOff * one.whole && one.off > kPartsNoise * total &&
-        (!worst || one.off > worst->off))
-      worst = &one;
-  if (!worst)
-    return "";
-  return fmt::format("gradients of a step depend on the number of micro-batches, although the loss "
-                     "does not: that of {} has the norm {:.3g} for a batch of {} samples, and "
-                     "{:.3g} for micro-batches of {} and {}, as where a term is divided by a "
-                     "detached value or embedding(scale_grad_by_freq=True) counts in one call",
-                     worst->name, worst->whole, kWholeSamples, worst->parts, kPartSamples[0],
-                     kPartSamples[1]);
-}
 
 /// Whether they are copies of one run: the arguments of all calls are the same objects.
 bool isSameRun(const ExampleRun &a, const ExampleRun &b) {
@@ -145,17 +75,25 @@ llvm::Error internal(llvm::Error error) {
                      "training the stages on the example inputs");
 }
 
+/// Random operators draw from one generator, so runs that draw happen one after the other.
+size_t threadsFor(const StagedModel &stages) {
+  const bool mayDraw = llvm::any_of(stages.stages, [](const Stage &stage) {
+    return anyNodeInside(stage.graph->block(), mayUseGenerator);
+  });
+  return mayDraw ? 1 : threadsForRuns();
+}
+
 } // namespace
 
 GradientComparison::GradientComparison(const std::string &path, const SourceMode &mode,
-                                       const std::string &directory, Plan &plan,
-                                       const LossLeaves &loss)
-    : path_(path), mode_(mode), directory_(directory), plan_(plan), loss_(loss) {
+                                       const std::string &directory, const StagedModel &stages,
+                                       Plan &plan, const LossLeaves &loss)
+    : path_(path), mode_(mode), directory_(directory), plan_(plan), loss_(loss),
+      threads_(threadsFor(stages)) {
   result_.whyWhole.resize(plan.stages.size());
 }
 
 llvm::Error GradientComparison::compareWhole(llvm::ArrayRef<ExampleRun> runs) {
-  const TrainingSettings settings;
   if (plan_.training->loss != loss_.loss || plan_.training->count != loss_.count)
     return failf(ExitCode::Internal,
                  "the stages do not have the gradients of the model: the backward is to start at "
@@ -163,25 +101,73 @@ llvm::Error GradientComparison::compareWhole(llvm::ArrayRef<ExampleRun> runs) {
                  lossWords(loss_), lossWords({plan_.training->loss, plan_.training->count}));
   const std::vector<bool> none(plan_.stages.size(), false);
   const bool keepsAll = parameterBytes(plan_) <= kKeptGradients;
-  for (size_t r = runs.size(); r-- > 0;) {
+  compared_.assign(keepsAll ? runs.size() : 1, {});
+  return compareAll(runs, [&](size_t r, OfRun &found) -> llvm::Error {
     std::vector<SourceStep> expected = TRY(trainSource(runs[r]));
-    TRY(trainStages(runs[r], expected, none, /*followsFlags=*/false));
-    if (r == 0 || keepsAll)
-      compared_.push_back({runs[r], std::move(expected)});
-  }
-  return llvm::Error::success();
+    TRY(trainStages(runs[r], expected, none, /*followsFlags=*/false, found));
+    if (r < compared_.size())
+      compared_[r] = {runs[r], std::move(expected)};
+    return llvm::Error::success();
+  });
 }
 
 llvm::Error GradientComparison::compareSplit() {
-  const TrainingSettings settings;
-  for (const auto &[run, expected] : llvm::reverse(compared_)) { // the example first
-    std::vector<bool> split;
-    for (const std::string &why : result_.whyWhole)
-      split.push_back(why.empty());
-    TRY(trainStages(run, expected, std::move(split), /*followsFlags=*/true));
-    ++result_.splitRuns;
-  }
+  const std::vector<bool> all(plan_.stages.size(), true);
+  std::vector<ExampleRun> runs;
+  for (const auto &[run, steps] : compared_)
+    runs.push_back(run);
+  TRY(compareAll(runs, [&](size_t r, OfRun &found) {
+    return trainStages(runs[r], compared_[r].second, all, /*followsFlags=*/true, found);
+  }));
+  result_.splitRuns = runs.size();
   return llvm::Error::success();
+}
+
+void GradientComparison::compareParts(llvm::ArrayRef<ExampleRun> runs) {
+  const TrainingSettings settings;
+  std::string warning =
+      warningOnParts(runs, plan_, loss_, [&](const ExampleRun &run) { return sourceSteps(run); });
+  if (!warning.empty())
+    result_.warnings.push_back(std::move(warning));
+}
+
+ComparedGradients GradientComparison::take() { return std::move(result_); }
+
+/// Calls `compare` for each run, on several threads, and adds what they found in the order of the
+/// runs.
+llvm::Error
+GradientComparison::compareAll(llvm::ArrayRef<ExampleRun> runs,
+                               llvm::function_ref<llvm::Error(size_t, OfRun &)> compare) {
+  std::vector<OfRun> found(runs.size());
+  std::vector<int64_t> elements;
+  for (const ExampleRun &run : runs) {
+    elements.push_back(0);
+    for (const std::vector<c10::IValue> &call : run.calls)
+      elements.back() += countElements(call);
+  }
+  TRY(forEachParallel(elements, threads_, [&](size_t r) {
+    const TrainingSettings settings;
+    found[r].compared.whyWhole.resize(plan_.stages.size());
+    found[r].requiresGrad.resize(plan_.channels.size());
+    return compare(r, found[r]);
+  }));
+  for (OfRun &one : found)
+    add(one);
+  return llvm::Error::success();
+}
+
+void GradientComparison::add(OfRun &found) {
+  ComparedGradients &one = found.compared;
+  result_.gradients = std::max(result_.gradients, one.gradients);
+  result_.tied = std::max(result_.tied, one.tied);
+  result_.tolerances.merge(one.tolerances);
+  for (size_t s = 0; s < plan_.stages.size(); ++s)
+    if (result_.whyWhole[s].empty())
+      result_.whyWhole[s] = std::move(one.whyWhole[s]);
+  if (result_.warnings.empty()) // of several losses that are not finite, one says enough
+    result_.warnings = std::move(one.warnings);
+  for (size_t c = 0; c < plan_.channels.size(); ++c)
+    plan_.channels[c].tensor.requiresGrad |= found.requiresGrad[c];
 }
 
 std::string GradientComparison::lossWords(const LossLeaves &loss) const {
@@ -189,16 +175,6 @@ std::string GradientComparison::lossWords(const LossLeaves &loss) const {
   return loss.count ? fmt::format("the sum {} of all micro-batches, divided by their count {}",
                                   path, outputPath(plan_.signature, *loss.count))
                     : fmt::format("the mean {} over micro-batches", path);
-}
-
-/// Of a step with the calls of the run as micro-batches; of a pair, the sum.
-double GradientComparison::lossOf(const ExampleRun &run) const {
-  double total = 0;
-  for (size_t c = 0; c < run.calls.size(); ++c) {
-    const at::Tensor &loss = run.leaves[c][loss_.loss].toTensor();
-    total += loss.item<double>() * rootScale(run, c, loss_.count.has_value(), loss).item<double>();
-  }
-  return total;
 }
 
 /// Those of compareWhole, if it kept them.
@@ -210,54 +186,17 @@ GradientComparison::sourceSteps(const ExampleRun &run) const {
   return trainSource(run);
 }
 
-void GradientComparison::compareParts(llvm::ArrayRef<ExampleRun> runs) {
-  const auto parts = llvm::find_if(runs, [](const ExampleRun &run) {
-    return !run.otherSizes && llvm::ArrayRef<int64_t>(run.batch).equals(kPartSamples);
-  });
-  if (parts == runs.begin() || parts == runs.end() || parameterBytes(plan_) > kMostBytesOfParts)
-    return;
-  const ExampleRun &whole = *std::prev(parts);
-  if (whole.otherSizes || whole.batch != std::vector<int64_t>{kWholeSamples})
-    return;
-  const double loss = lossOf(whole);
-  if (!(std::abs(lossOf(*parts) - loss) <= kEqualLosses * std::abs(loss))) // false for NaN
-    return;
-  const TrainingSettings settings;
-  llvm::Expected<std::vector<SourceStep>> ofWhole = sourceSteps(whole);
-  llvm::Expected<std::vector<SourceStep>> ofParts = sourceSteps(*parts);
-  if (!ofWhole || !ofParts) { // what was asked for has been compared
-    llvm::consumeError(ofWhole.takeError());
-    llvm::consumeError(ofParts.takeError());
-    return;
-  }
-  if (std::string warning = warningOnParts(ofWhole->front(), *ofParts); !warning.empty())
-    result_.warnings.push_back(std::move(warning));
-}
-
-ComparedGradients GradientComparison::take() { return std::move(result_); }
-
 llvm::Expected<std::vector<SourceStep>>
 GradientComparison::trainSource(const ExampleRun &run) const {
-  SourceTrainer source = TRY(SourceTrainer::load(path_, mode_));
-  std::vector<SourceStep> steps;
-  for (const std::vector<c10::IValue> &call : run.calls) {
-    at::manual_seed(kExampleSeed);
-    const size_t number = steps.size();
-    llvm::Expected<SourceStep> step = source.run(
-        plan_.signature, ownCopies(call), loss_.loss,
-        rootScale(run, number, loss_.count.has_value(), run.leaves[number][loss_.loss].toTensor()));
-    if (!step)
-      return withContext(step.takeError(), "--train");
-    steps.push_back(std::move(*step));
-  }
-  return steps;
+  return pipec::trainSource(path_, mode_, plan_.signature, loss_, run);
 }
 
 /// If the backward of a stage turns out not to be splittable, the stage is noted and the run is
 /// repeated with its whole backward, which may add gradients in another order.
 llvm::Error GradientComparison::trainStages(const ExampleRun &run,
                                             llvm::ArrayRef<SourceStep> expected,
-                                            std::vector<bool> split, bool followsFlags) {
+                                            std::vector<bool> split, bool followsFlags,
+                                            OfRun &found) const {
   PIPEC_ASSERT(plan_.training && expected.size() == run.calls.size(),
                "a plan of a training, and a step of the source for each call");
   const SerialWay way{split, plan_.training->recompute, followsFlags};
@@ -272,19 +211,19 @@ llvm::Error GradientComparison::trainStages(const ExampleRun &run,
     const TrainedMicroBatch &made = flight->result;
     for (size_t s = 0; s < split.size(); ++s)
       if (split[s] && !made.whyWhole[s].empty()) {
-        result_.whyWhole[s] = made.whyWhole[s];
+        found.compared.whyWhole[s] = made.whyWhole[s];
         split[s] = false;
         again = true;
       }
     if (again)
       break;
-    TRY(compareForward(run, c, expected[c], made));
+    TRY(compareForward(run, c, expected[c], made, found));
     if (!followsFlags)
-      noteFlags(made);
+      noteFlags(made, found);
     flights.push_back(std::move(*flight));
   }
   if (again)
-    return trainStages(run, expected, std::move(split), followsFlags);
+    return trainStages(run, expected, std::move(split), followsFlags, found);
   for (size_t c = 0; c < run.calls.size(); ++c) {
     const at::Tensor &loss = run.leaves[c][plan_.training->loss].toTensor();
     llvm::Expected<TrainedMicroBatch> step =
@@ -292,22 +231,23 @@ llvm::Error GradientComparison::trainStages(const ExampleRun &run,
                          rootScale(run, c, plan_.training->count.has_value(), loss));
     if (!step)
       return internal(step.takeError());
-    TRY(compareGradients(run, c, expected[c], *step, llvm::is_contained(split, true)));
+    TRY(compareGradients(run, c, expected[c], *step, llvm::is_contained(split, true), found));
   }
   return llvm::Error::success();
 }
 
-void GradientComparison::noteFlags(const TrainedMicroBatch &step) {
+void GradientComparison::noteFlags(const TrainedMicroBatch &step, OfRun &found) const {
   for (size_t c = 0; c < plan_.channels.size(); ++c)
     if (const c10::IValue &value = step.sent[c];
         plan_.channels[c].tensor.known && plan_.channels[c].kind == Channel::Kind::Activation &&
         value.isTensor() && value.toTensor().defined())
-      plan_.channels[c].tensor.requiresGrad |= value.toTensor().requires_grad();
+      found.requiresGrad[c] = found.requiresGrad[c] || value.toTensor().requires_grad();
 }
 
 llvm::Error GradientComparison::compareForward(const ExampleRun &run, size_t call,
                                                const SourceStep &source,
-                                               const TrainedMicroBatch &stages) {
+                                               const TrainedMicroBatch &stages,
+                                               OfRun &found) const {
   for (size_t l = 0; l < source.leaves.size(); ++l)
     if (const Comparison same = compare(source.leaves[l], stages.leaves[l], 0.0, 0.0); !same.equal)
       return failf(ExitCode::Internal,
@@ -315,8 +255,8 @@ llvm::Error GradientComparison::compareForward(const ExampleRun &run, size_t cal
                    "batch {}: {}",
                    outputPath(plan_.signature, l), run.batch[call], same.firstDifference);
   if (const double loss = source.leaves[loss_.loss].toTensor().item<double>();
-      !std::isfinite(loss) && result_.warnings.empty())
-    result_.warnings.push_back(
+      !std::isfinite(loss) && found.compared.warnings.empty())
+    found.compared.warnings.push_back(
         fmt::format("the loss of the example is {}, so the comparison of gradients shows little; "
                     "pass --inputs with a finite loss",
                     loss));
@@ -325,25 +265,26 @@ llvm::Error GradientComparison::compareForward(const ExampleRun &run, size_t cal
 
 llvm::Error GradientComparison::compareGradients(const ExampleRun &run, size_t call,
                                                  const SourceStep &source,
-                                                 const TrainedMicroBatch &stages, bool isSplit) {
+                                                 const TrainedMicroBatch &stages, bool isSplit,
+                                                 OfRun &found) const {
   size_t gradients = 0, tied = 0;
   for (const NamedGradient &expected : source.gradients) {
-    const ParameterGradient found = gradientOf(plan_, expected.names, stages);
-    if (!isSame(expected.gradient, found))
+    const ParameterGradient sum = gradientOf(plan_, expected.names, stages);
+    if (!isSame(expected.gradient, sum))
       return failf(ExitCode::Internal,
                    "the stages do not have the gradients of the model: {} at batch {}, {} "
                    "backward: {}",
                    expected.names.front(), run.batch[call], isSplit ? "split" : "whole",
-                   difference(expected.gradient, found.gradient));
+                   difference(expected.gradient, sum.gradient));
     gradients += expected.gradient.defined();
-    if (found.stages < 2)
+    if (sum.stages < 2)
       continue;
     ++tied;
-    const at::ScalarType dtype = found.gradient.scalar_type();
-    result_.tolerances[TRY(dtypeText(dtype))] = tiedTolerance(dtype);
+    const at::ScalarType dtype = sum.gradient.scalar_type();
+    found.compared.tolerances[TRY(dtypeText(dtype))] = tiedTolerance(dtype);
   }
-  result_.gradients = std::max(result_.gradients, gradients);
-  result_.tied = std::max(result_.tied, tied);
+  found.compared.gradients = std::max(found.compared.gradients, gradients);
+  found.compared.tied = std::max(found.compared.tied, tied);
   return llvm::Error::success();
 }
 

@@ -1,10 +1,9 @@
 // The stages' training held against the source's: loss and every gradient.
 #pragma once
 
-#include "compiler/ExampleRuns.h"
 #include "compiler/verify/SourceGradients.h"
+#include "ir/Model.h"
 #include "ir/autograd/SerialTrainer.h"
-#include "ir/plan/LossLeaf.h"
 
 #include <map>
 
@@ -17,7 +16,7 @@ struct ComparedGradients {
   std::map<std::string, double> tolerances; // of these, by dtype: the relative L2 norm allowed
   std::vector<std::string> whyWhole; // per stage: why its backward cannot be split; empty: it can
   size_t splitRuns = 0;              // runs that were compared with split backwards, too
-  std::vector<std::string> warnings; // of losses that are not finite, and of compareParts()
+  std::vector<std::string> warnings; // of a loss that is not finite, and of compareParts()
 };
 
 /// The runs to compare: the example, and the first run of each other batch size. The forwards
@@ -31,46 +30,53 @@ std::vector<ExampleRun> runsToTrain(llvm::ArrayRef<ExampleRun> runs);
 /// backwards micro-batch by micro-batch, the stages go back after all forwards. Random operators
 /// draw from one seed. Every result and gradient must be bit-identical; a gradient that is summed
 /// over several stages may be off by tiedTolerance.
+/// Runs share the cores, unless they draw random numbers; what is found, and the error of several,
+/// is that of the runs in their order.
 ///
 /// Errors of both steps: Internal naming the first gradient that differs and both numbers; Usage
 /// where the source's own backward fails.
 class GradientComparison {
 public:
-  /// All must outlive it. `loss`: what was asked for.
+  /// All but `stages`, which the files hold, must outlive it. `loss`: what was asked for.
   GradientComparison(const std::string &path, const SourceMode &mode, const std::string &directory,
-                     Plan &plan, const LossLeaves &loss);
+                     const StagedModel &stages, Plan &plan, const LossLeaves &loss);
 
-  /// Whole backwards, in all runs, the first at last. Sets requiresGrad of plan.channels as the
-  /// runs show it.
+  /// Whole backwards, in all runs. Sets requiresGrad of plan.channels as the runs show it.
   llvm::Error compareWhole(llvm::ArrayRef<ExampleRun> runs);
   /// Split backwards, in the same runs (of large models on the example only); gradients come back
   /// on the channels that the plan says.
   llvm::Error compareSplit();
-  /// The source on a whole batch and on its two parts, weighted as a step weighs them. Warns of the
-  /// gradient that differs most if the losses agree: if they do not, another warning has said so.
-  /// `runs`: all that the source made.
+  /// Adds warningOnParts(). `runs`: all that the source made.
   void compareParts(llvm::ArrayRef<ExampleRun> runs);
   ComparedGradients take();
 
 private:
+  struct OfRun {
+    ComparedGradients compared;
+    std::vector<bool> requiresGrad; // per channel: what was sent does
+  };
+
+  llvm::Error compareAll(llvm::ArrayRef<ExampleRun> runs,
+                         llvm::function_ref<llvm::Error(size_t, OfRun &)> compare);
+  void add(OfRun &found);
   llvm::Expected<std::vector<SourceStep>> trainSource(const ExampleRun &run) const;
   llvm::Expected<std::vector<SourceStep>> sourceSteps(const ExampleRun &run) const;
-  double lossOf(const ExampleRun &run) const;
   llvm::Error trainStages(const ExampleRun &run, llvm::ArrayRef<SourceStep> expected,
-                          std::vector<bool> split, bool followsFlags);
+                          std::vector<bool> split, bool followsFlags, OfRun &found) const;
   llvm::Error compareForward(const ExampleRun &run, size_t call, const SourceStep &source,
-                             const TrainedMicroBatch &stages);
+                             const TrainedMicroBatch &stages, OfRun &found) const;
   llvm::Error compareGradients(const ExampleRun &run, size_t call, const SourceStep &source,
-                               const TrainedMicroBatch &stages, bool isSplit);
+                               const TrainedMicroBatch &stages, bool isSplit, OfRun &found) const;
   std::string lossWords(const LossLeaves &loss) const;
-  void noteFlags(const TrainedMicroBatch &step);
+  void noteFlags(const TrainedMicroBatch &step, OfRun &found) const;
 
   const std::string &path_;
   const SourceMode &mode_;
   const std::string &directory_;
   Plan &plan_;
   LossLeaves loss_;
-  std::vector<std::pair<ExampleRun, std::vector<SourceStep>>> compared_; // the example last
+  size_t threads_;
+  std::vector<std::pair<ExampleRun, std::vector<SourceStep>>> compared_; // the example first
   ComparedGradients result_;
 };
 

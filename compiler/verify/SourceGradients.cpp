@@ -4,11 +4,16 @@
 #include "ir/artifact/StageModule.h"
 #include "ir/autograd/ModelGradients.h"
 #include "ir/batch/MergeOutputs.h"
+#include "ir/batch/MicroBatch.h"
 #include "ir/support/Try.h"
 #include "ir/torchfile/TorchFile.h"
 
+#include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/full_like.h>
 #include <torch/csrc/jit/api/module.h>
+
+#include <numeric>
 
 namespace pipec {
 
@@ -43,6 +48,32 @@ llvm::Expected<SourceStep> SourceTrainer::run(const Signature &signature,
       step.gradients.push_back({tensors[i].names, std::move(found[i])});
     return step;
   });
+}
+
+at::Tensor rootScale(const ExampleRun &run, size_t call, bool isPair, const at::Tensor &loss) {
+  const int64_t samples = std::accumulate(run.batch.begin(), run.batch.end(), int64_t(0));
+  const bool isPart = !isPair && samples > 0;
+  const double part =
+      isPart ? static_cast<double>(run.batch[call]) / static_cast<double>(samples) : 1;
+  return at::full_like(loss, part);
+}
+
+llvm::Expected<std::vector<SourceStep>> trainSource(const std::string &path, const SourceMode &mode,
+                                                    const Signature &signature,
+                                                    const LossLeaves &loss, const ExampleRun &run) {
+  SourceTrainer source = TRY(SourceTrainer::load(path, mode));
+  std::vector<SourceStep> steps;
+  for (size_t c = 0; c < run.calls.size(); ++c) {
+    at::manual_seed(kExampleSeed);
+    const at::Tensor scale =
+        rootScale(run, c, loss.count.has_value(), run.leaves[c][loss.loss].toTensor());
+    llvm::Expected<SourceStep> step =
+        source.run(signature, ownCopies(run.calls[c]), loss.loss, scale);
+    if (!step)
+      return withContext(step.takeError(), "--train");
+    steps.push_back(std::move(*step));
+  }
+  return steps;
 }
 
 } // namespace pipec

@@ -1,7 +1,9 @@
 // Loss and gradients of the source model: what those of the stages are held against.
 #pragma once
 
+#include "compiler/ExampleRuns.h"
 #include "ir/SourceMode.h"
+#include "ir/plan/LossLeaf.h"
 #include "ir/plan/Plan.h"
 
 #include <ATen/core/ivalue.h>
@@ -40,5 +42,15 @@ private:
   explicit SourceTrainer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+
+/// Where the backward of a call starts: the mean of a step weighs its micro-batches by samples; of
+/// a pair (sum, count) each counts fully, and the sum of gradients is divided later.
+at::Tensor rootScale(const ExampleRun &run, size_t call, bool isPair, const at::Tensor &loss);
+
+/// Trains a fresh copy of the source on a step whose micro-batches are the calls of `run`. Random
+/// operators draw from kExampleSeed in each call. Errors: those of SourceTrainer.
+llvm::Expected<std::vector<SourceStep>> trainSource(const std::string &path, const SourceMode &mode,
+                                                    const Signature &signature,
+                                                    const LossLeaves &loss, const ExampleRun &run);
 
 } // namespace pipec
