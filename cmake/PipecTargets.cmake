@@ -1,8 +1,9 @@
-# One folder, one library: pipec_library(NAME [JIT] SOURCES ... DEPENDS ...).
+# One folder, one library: pipec_library(NAME [JIT] [ALONE] SOURCES ... DEPENDS ...).
 # JIT: its files see LibTorch's JIT headers, which take 6 to 10 s each to read; see the end of this file.
+# ALONE: each file is compiled alone.
 function(pipec_library name)
-  cmake_parse_arguments(ARG "JIT" "" "SOURCES;DEPENDS" ${ARGN})
-  if(ARG_JIT)
+  cmake_parse_arguments(ARG "JIT;ALONE" "" "SOURCES;DEPENDS" ${ARGN})
+  if(NOT ARG_ALONE)
     pipec_join_sources(ARG_SOURCES ${name} ${ARG_SOURCES})
   endif()
   add_library(${name} STATIC ${ARG_SOURCES})
@@ -29,9 +30,10 @@ function(pipec_tool name)
 endfunction()
 
 # LibTorch's headers are read once, with the code of pipec_ir. Even so the templates that they use take 4 s in each file that is
-# compiled, more than our own code takes, so five files are compiled as one: pipec_join_sources(OUT NAME SOURCE...). A file includes
-# what it needs all the same, and the names in its anonymous namespace differ from those of the other files in its folder. (CMake's UNITY_BUILD writes the
-# clone's own path into the joined files, and ccache would not serve them to the next clone.) A file with definitions of its own stays alone.
+# compiled, and those of LLVM and fmt 1 s, often more than our own code, so five files are compiled as one: pipec_join_sources(OUT NAME
+# SOURCE...). A file includes what it needs all the same, and the names in its anonymous namespace differ from those of the other files
+# in its folder. (CMake's UNITY_BUILD writes the clone's own path into the joined files, and ccache would not serve them to the next
+# clone.) A file with definitions of its own stays alone.
 function(pipec_join_sources out name)
   set(result "")
   set(lines "")
