@@ -3,10 +3,10 @@
 #include "ir/MarkerOps.h"
 #include "ir/NodeInfo.h"
 #include "ir/WholeNumbers.h"
+#include "ir/plan/PlanNames.h"
 #include "ir/support/Sha256.h"
 #include "ir/support/StringSwitch.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <fmt/format.h>
