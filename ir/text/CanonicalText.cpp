@@ -199,7 +199,7 @@ struct CanonicalWriter::Impl {
   }
 
   /// The same for carried values of a loop. Two carried values are one if they begin as the same
-  /// value and every round makes the same value of both.
+  /// value and every iteration makes the same value of both.
   void writeLoop(Node *node, const std::string &operation, CanonicalWriter &writer) {
     Block &body = *node->blocks()[0];
     at::ArrayRef<Value *> results = node->outputs(), begins = node->inputs(),
