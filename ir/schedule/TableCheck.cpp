@@ -63,7 +63,7 @@ private:
         }
     if (actions == 0)
       return bad("expected actions, got none");
-    // A table of so many actions cannot be complete: found before room for it is made.
+    // A table with so few actions cannot be complete. Checked before memory for it is allocated.
     if (shape_.stages > actions || shape_.microBatches > static_cast<int64_t>(actions))
       return bad(fmt::format("{} stages and {} micro-batches: expected at least as many actions, "
                              "got {}",
