@@ -2,7 +2,6 @@
 
 #include "ir/plan/PlanNames.h"
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/MemoryTypes.h"
 
 #include <torch/csrc/jit/ir/ir.h>
