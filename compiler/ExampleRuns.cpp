@@ -141,6 +141,7 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   options.trains = mode.training == true;
   options.trustsSizes = holdsAny(model, mayRunForEverAtOtherSizes);
   options.writesState = writesState;
+  const bool onlyDropout = options.trains && !holdsAny(model, drawsOtherThanDropout);
   auto runWithoutDropout = [&](std::vector<std::vector<Values>> experiments,
                                const RunRules &rules) {
     SourceRunner calm(path, model.signature.method, mode, /*draws=*/false, ModelOutput::None,
@@ -148,7 +149,7 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
     calm.turnOffDropout();
     return calm.runAll(std::move(experiments), rules);
   };
-  if (options.trains && !holdsAny(model, drawsOtherThanDropout))
+  if (onlyDropout)
     options.withoutDropout = runWithoutDropout;
   BatchDiscovery found = TRY(discoverBatch(model.signature, inputs, options, runAll));
   llvm::append_range(context.notes, found.notes);

@@ -18,7 +18,7 @@ struct MergeIntoReport {
 /// Writes `model`, the author's file, to `output` with other weights: those of `state`, a dict by
 /// name as pipe-run --train --output writes it, or with an empty `state` those of the artifact in
 /// `directory`. With both, the dict must have all weights of the artifact. Methods, training flags,
-/// names and everything else stay as in `model`. The file appears complete or not at all. Errors:
+/// names and all else are the author's. The file appears complete or not at all. Errors:
 ///   Usage 2        `output` exists without `force`, is a directory, or would lie in an artifact; a
 ///                  tensor of another shape or dtype, or with a name that the model does not have;
 ///                  different values for two names of one tensor
