@@ -20,22 +20,12 @@ namespace pipec {
 
 namespace {
 
-bool holdsAny(const Model &model, bool (*wanted)(const torch::jit::Node *)) {
+bool holdsAny(const Model &model, llvm::function_ref<bool(torch::jit::Node *)> wanted) {
   return llvm::any_of(topLevelOf(model).operators,
                       [&](torch::jit::Node *node) { return firstInside(node, wanted); });
 }
 
-bool mayDraw(const torch::jit::Node *node) {
-  return drawsOf(const_cast<torch::jit::Node *>(node)) != Draws::Never;
-}
-
-bool drawsOtherThanDropout(const torch::jit::Node *node) {
-  return mayDraw(node) && !isDropout(node);
-}
-
-bool mayUseGenerators(const torch::jit::Node *node) {
-  return mayUseGenerator(const_cast<torch::jit::Node *>(node));
-}
+bool mayDraw(torch::jit::Node *node) { return drawsOf(node) != Draws::Never; }
 
 /// Seven calls on batches of 2 to 5 samples, beside the example, then two at other sizes, twice.
 void expectRuns(SourceRunner &source, llvm::ArrayRef<c10::IValue> inputs) {
@@ -132,7 +122,7 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   const bool writesState =
       !model.stateOutputs.empty() ||
       llvm::any_of(model.attributes, [](const Attribute &one) { return one.written; });
-  SourceRunner source(path, model.signature.method, mode, holdsAny(model, mayUseGenerators),
+  SourceRunner source(path, model.signature.method, mode, holdsAny(model, mayUseGenerator),
                       ModelOutput::OfFirstRun, progress, writesState);
   expectRuns(source, inputs);
   auto runAll = [&](std::vector<std::vector<Values>> experiments, const RunRules &rules) {

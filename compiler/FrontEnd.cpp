@@ -212,12 +212,10 @@ llvm::Error FrontEnd::explained(llvm::Error error, const Model &model,
 llvm::Expected<Model> FrontEnd::normalise(const NormaliseAgain &how) {
   PassContext context;
   context.answers = how.answers;
-  llvm::Expected<Model> model = flatten(context);
-  if (!model)
-    return model;
+  Model model = TRY(flatten(context));
   if (how.withExample)
-    TRY(simplifyWithTypes(*model, context, {}));
-  TRY(writeAndRead(*model));
+    TRY(simplifyWithTypes(model, context, {}));
+  TRY(writeAndRead(model));
   return model;
 }
 

@@ -6,7 +6,6 @@
 #include "llvm/Support/FileSystem.h"
 #include "passes/Registry.h"
 
-#include <algorithm>
 #include <filesystem>
 
 namespace pipec {

@@ -1,10 +1,12 @@
 #include "compiler/Phases.h"
 
+#include "ir/torchfile/TorchFileTime.h"
+
 namespace pipec {
 
 Phases::Phases(CompileReport &report, ProgressCallback progress)
     : report_(&report), progress_(std::move(progress)), start_(std::chrono::steady_clock::now()),
-      torchStart_(torchFileNs()) {}
+      torchStart_(torchFileNs().wall) {}
 
 void Phases::begin(const std::string &step, int64_t leftNs) const {
   if (progress_)
@@ -16,8 +18,7 @@ void Phases::end(const std::string &name) {
   report_->phases.push_back(
       {name, std::chrono::duration_cast<std::chrono::nanoseconds>(now - start_).count()});
   start_ = now;
-  report_->torchFileNs = torchFileNs().wall - torchStart_.wall;
-  report_->torchFileCpuNs = torchFileNs().cpu - torchStart_.cpu;
+  report_->torchFileNs = torchFileNs().wall - torchStart_;
 }
 
 } // namespace pipec

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "compiler/Compiler.h"
-#include "ir/torchfile/TorchFileTime.h"
 
 #include <chrono>
 
@@ -24,7 +23,7 @@ private:
   CompileReport *report_;
   ProgressCallback progress_;
   std::chrono::steady_clock::time_point start_;
-  WallAndCpu torchStart_;
+  int64_t torchStart_; // ns
 };
 
 } // namespace pipec

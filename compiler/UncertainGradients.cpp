@@ -2,7 +2,6 @@
 
 #include "ir/plan/PlanNames.h"
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/MemoryTypes.h"
 
 #include <torch/csrc/jit/ir/ir.h>
@@ -74,8 +73,8 @@ private:
     }
   }
 
-  /// A Loop's inputs are the limit of rounds, the first condition and the carried values. Its body
-  /// has the number of the round and the carried values, and returns the next condition and the
+  /// A Loop's inputs are the most iterations, the first condition and the carried values. Its body
+  /// has the number of the iteration and the carried values, and returns the next condition and the
   /// carried values.
   void loop(const Node &node) {
     const Block &body = *node.blocks()[0];

@@ -102,13 +102,17 @@ std::string describeNode(torch::jit::Node *node) {
   return text;
 }
 
-torch::jit::Value *inputNamed(torch::jit::Node *node, llvm::StringRef name) {
+std::optional<size_t> inputIndex(const torch::jit::Node *node, llvm::StringRef name) {
   const c10::FunctionSchema *schema = node->maybeSchema();
-  const std::optional<int> index =
+  const std::optional<size_t> index =
       schema ? schema->argumentIndexWithName(std::string_view(name.data(), name.size()))
              : std::nullopt;
-  return index && static_cast<size_t>(*index) < node->inputs().size() ? node->input(*index)
-                                                                      : nullptr;
+  return index && *index < node->inputs().size() ? index : std::nullopt;
+}
+
+torch::jit::Value *inputNamed(torch::jit::Node *node, llvm::StringRef name) {
+  const std::optional<size_t> index = inputIndex(node, name);
+  return index ? node->input(*index) : nullptr;
 }
 
 Draws drawsOf(torch::jit::Node *node) {

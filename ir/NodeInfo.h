@@ -8,6 +8,7 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/core/symbol.h>
 
+#include <optional>
 #include <string>
 
 namespace torch::jit {
@@ -35,7 +36,9 @@ bool isWarningNumber(c10::Symbol attribute);
 /// loop", "a branch" or "an early return".
 std::string describeNode(torch::jit::Node *node);
 
-/// The input that the operator's schema calls so; null: it has none of this name.
+/// The place of the input that the operator's schema calls so, and the input itself; nullopt and
+/// null: it has none of this name.
+std::optional<size_t> inputIndex(const torch::jit::Node *node, llvm::StringRef name);
 torch::jit::Value *inputNamed(torch::jit::Node *node, llvm::StringRef name);
 
 /// Whether the operator itself (not its blocks) draws random numbers, as far as constants tell.

@@ -67,19 +67,19 @@ void nameOrigins(torch::jit::Graph &graph) {
   nameOrigins(graph.block(), counts);
 }
 
-size_t roundsOf(const Node *node) { return llvm::StringRef(originOf(node)).count('.'); }
+size_t unrolledAround(const Node *node) { return llvm::StringRef(originOf(node)).count('.'); }
 
-void addRound(Node *node, size_t outer, int64_t round) {
+void addIteration(Node *node, size_t outer, int64_t iteration) {
   if (const std::string origin = originOf(node); !origin.empty()) {
     llvm::SmallVector<llvm::StringRef, 4> parts;
     llvm::StringRef(origin).split(parts, '.');
-    const std::string number = std::to_string(round);
+    const std::string number = std::to_string(iteration);
     parts.insert(parts.begin() + std::min(outer + 1, parts.size()), number);
     setOrigin(node, llvm::join(parts, "."));
   }
   for (Block *block : node->blocks())
     for (Node *inner : block->nodes())
-      addRound(inner, outer, round);
+      addIteration(inner, outer, iteration);
 }
 
 std::string nameWithOrigin(Node *node) {

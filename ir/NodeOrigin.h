@@ -2,8 +2,8 @@
 // metadata, for decisions that an artifact keeps. It is no part of the text form.
 //
 //   aten::add #2        the second aten::add or aten::add_ of its module, in the inlined source
-//   aten::add #2.0.3    the same in round 0 of the unrolled loop around it, and in round 3 of the
-//                       loop inside that one
+//   aten::add #2.0.3    the same in iteration 0 of the unrolled loop around it, and in
+//                       iteration 3 of the loop inside that one
 #pragma once
 
 #include <cstddef>
@@ -26,10 +26,10 @@ bool isOrigin(const torch::jit::Scope &scope);
 void nameOrigins(torch::jit::Graph &graph);
 
 /// How many unrolled loops the node was in.
-size_t roundsOf(const torch::jit::Node *node);
-/// The node, and all in its blocks, is the copy for `round` of the loop inside of `outer` unrolled
-/// ones. Which loop is unrolled first does not matter.
-void addRound(torch::jit::Node *node, size_t outer, int64_t round);
+size_t unrolledAround(const torch::jit::Node *node);
+/// The node, and all in its blocks, is the copy for `iteration` of the loop inside of `outer`
+/// unrolled ones. Which loop is unrolled first does not matter.
+void addIteration(torch::jit::Node *node, size_t outer, int64_t iteration);
 
 /// "aten::add_ #2 in encoder.layers.3". A node that a pass made of another operator:
 /// "aten::slice_scatter at aten::add #2 in encoder.layers.3".

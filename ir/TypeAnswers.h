@@ -36,9 +36,11 @@ struct TypeAnswers {
   TypeDecisions decisions;       // given, or noted
   size_t round = 0;              // of type inference, from 1
 
-  /// The answer that holds in this round; a copy without one has that of the first. Null: none.
+  /// The answer that holds in this round; a copy of an unrolled loop without an answer has that of
+  /// the first copy. Null: none.
   const std::string *find(const TypeQuestion &question) const;
-  /// From this round on, unless the notes say so already. The last answer of a round counts.
+  /// Records an answer that holds from this round on, unless the same holds already. The last
+  /// answer of a round counts.
   void note(const TypeQuestion &question, const std::string &answer);
 };
 

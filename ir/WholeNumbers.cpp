@@ -37,7 +37,7 @@ bool writes(const torch::jit::Use &use) {
 
 /// Adds the names that a value gets if a loop carries it or a branch returns it.
 void addOtherNames(const torch::jit::Use &use, llvm::SetVector<Value *> &names) {
-  constexpr size_t kLoopsOwn = 2; // the number of rounds, and whether there is a first
+  constexpr size_t kLoopsOwn = 2; // the number of iterations, and whether there is a first
   Node *node = use.user, *owner = node->owningBlock()->owningNode();
   if (node->kind() == c10::prim::Loop && use.offset >= kLoopsOwn) {
     names.insert(node->blocks()[0]->inputs()[use.offset - kLoopsOwn + 1]);

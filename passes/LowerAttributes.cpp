@@ -9,7 +9,6 @@
 #include "ir/TorchError.h"
 #include "ir/support/Try.h"
 #include "ir/torchfile/TorchFile.h"
-#include "llvm/ADT/StringSet.h"
 #include "passes/Passes.h"
 #include "passes/analysis/MemoryTypes.h"
 #include "passes/support/LeftoverRefusals.h"

@@ -2,8 +2,6 @@
 
 #include "llvm/ADT/SmallVector.h"
 
-#include <fmt/format.h>
-
 namespace pipec {
 
 std::vector<std::string> listOfOption(llvm::StringRef text) {

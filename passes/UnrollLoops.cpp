@@ -1,4 +1,4 @@
-// unroll-loops: a loop whose number of rounds is known becomes its body, that many times over.
+// unroll-loops: a loop whose number of iterations is known becomes its body, that many times over.
 #include "passes/UnrollLoops.h"
 
 #include "ir/NodeOrigin.h"
@@ -61,8 +61,8 @@ private:
     }
   }
 
-  /// The number of rounds, if it is certain.
-  static std::optional<int64_t> rounds(Node *loop) {
+  /// The number of iterations, if it is certain.
+  static std::optional<int64_t> iterations(Node *loop) {
     std::optional<bool> starts = constantBool(loop->input(1));
     std::optional<int64_t> trips = constantInt(loop->input(0));
     if (starts == false || (trips && *trips <= 0))
@@ -77,7 +77,7 @@ private:
   }
 
   void unroll(Node *loop) {
-    std::optional<int64_t> times = rounds(loop);
+    std::optional<int64_t> times = iterations(loop);
     if (!times)
       return;
     const int64_t size = countNodes(loop->blocks()[0]) + 1;
@@ -86,23 +86,25 @@ private:
     if (*times > 1)
       left_ -= (*times - 1) * size;
     std::vector<Value *> carried(loop->inputs().begin() + 2, loop->inputs().end());
-    for (int64_t round = 0; round < *times; ++round)
-      carried = copyBody(loop, round, carried);
+    for (int64_t i = 0; i < *times; ++i)
+      carried = copyBody(loop, i, carried);
     for (size_t i = 0; i < carried.size(); ++i)
       loop->outputs()[i]->replaceAllUsesWith(carried[i]);
     loop->destroy();
     changed_ = true;
   }
 
-  /// Puts one round before the loop and returns its carried values.
-  std::vector<Value *> copyBody(Node *loop, int64_t round, const std::vector<Value *> &carried) {
+  /// Puts one iteration before the loop and returns its carried values.
+  std::vector<Value *> copyBody(Node *loop, int64_t iteration,
+                                const std::vector<Value *> &carried) {
     Block *body = loop->blocks()[0];
     llvm::DenseMap<Value *, Value *> copies;
     for (size_t i = 0; i < carried.size(); ++i)
       copies[body->inputs()[i + 1]] = carried[i];
     if (body->inputs()[0]->hasUses()) {
       torch::jit::WithInsertPoint guard(loop);
-      copies[body->inputs()[0]] = graph_->insertConstant(round, loop->sourceRange(), loop->scope());
+      copies[body->inputs()[0]] =
+          graph_->insertConstant(iteration, loop->sourceRange(), loop->scope());
     }
     auto copyOf = [&](Value *value) {
       auto found = copies.find(value);
@@ -110,7 +112,7 @@ private:
     };
     for (Node *node : body->nodes()) {
       Node *copy = graph_->createClone(node, copyOf)->insertBefore(loop);
-      addRound(copy, roundsOf(loop), round);
+      addIteration(copy, unrolledAround(loop), iteration);
       for (size_t i = 0; i < node->outputs().size(); ++i)
         copies[node->outputs()[i]] = copy->outputs()[i];
     }

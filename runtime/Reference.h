@@ -68,8 +68,8 @@ public:
   /// Errors: Usage for options that do not fit the model.
   llvm::Error train(const TrainingOptions &options);
 
-  /// One step of a training on one batch. Micro-batches run in order, each forward and backward;
-  /// the way back of micro-batch k starts with its part of the loss (see docs/training.md), and
+  /// One step of a training on one batch. Micro-batches run in order, each forward and backward.
+  /// The backward of micro-batch k starts with its part of the loss (see docs/training.md), and
   /// gradients add up as in `grad` of PyTorch. Then the optimizer updates the weights. Errors:
   /// those of infer(); Usage if the result is no loss; NotFinite. A failed step changes nothing.
   llvm::Expected<TrainedStep> step(const std::vector<c10::IValue> &inputs,

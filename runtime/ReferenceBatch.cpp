@@ -1,7 +1,6 @@
 // How a reference cuts its batch and merges the results: found by test runs, since a .pt has no
 // plan.
 #include "ir/NodeInfo.h"
-#include "ir/RandomOps.h"
 #include "ir/Refusals.h"
 #include "ir/batch/CutCandidates.h"
 #include "ir/batch/Discovery.h"
@@ -19,10 +18,6 @@
 #include "runtime/ThreadSettings.h"
 
 namespace pipec {
-
-static bool drawsOtherThanDropout(const jit::Node *node) {
-  return isRandomOp(node->kind().toQualString()) && !isDropout(node);
-}
 
 /// A whole batch is not cut, so sizes alone give the number of samples.
 void Reference::Impl::guessBatch(const std::vector<c10::IValue> &inputs) {

@@ -5,6 +5,8 @@
 #include "compiler/cost/FlopCounter.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <ATen/core/ivalue.h>
+
 namespace pipec {
 
 /// Zeros if nothing needs a gradient, or if there is no backward.

@@ -235,15 +235,15 @@ void GraphEvaluator::dropInner(Block *block) {
       values_.erase(output);
 }
 
-/// Inputs: the number of rounds, whether there is a first one, and what each round gets and gives.
+/// Inputs: the number of iterations, whether there is a first one, and the carried values.
 void GraphEvaluator::runLoop(Node *node, torch::jit::Stack &stack) {
   Block *body = node->blocks()[0];
-  const int64_t rounds = valueOf(node->input(0)).toInt();
+  const int64_t iterations = valueOf(node->input(0)).toInt();
   bool goesOn = valueOf(node->input(1)).toBool();
   for (size_t k = 2; k < node->inputs().size(); ++k)
     stack.push_back(valueOf(node->input(k)));
-  for (int64_t round = 0; round < rounds && goesOn; ++round) {
-    values_[body->inputs()[0]] = round;
+  for (int64_t i = 0; i < iterations && goesOn; ++i) {
+    values_[body->inputs()[0]] = i;
     for (size_t k = 0; k < stack.size(); ++k)
       values_[body->inputs()[k + 1]] = std::move(stack[k]);
     runBlock(body);

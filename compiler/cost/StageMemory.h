@@ -6,7 +6,6 @@
 #include "compiler/cost/WeightStorages.h"
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 namespace pipec {

@@ -39,8 +39,8 @@ public:
       : deadline_(seconds, TimeCount::Work), memoryText_(memoryText) {}
 
   /// Fills the candidate and keeps it if it is the best so far. Returns false if it needs too much
-  /// memory. Messages need memory that generators which choose by memory do not count; a retry
-  /// tells them.
+  /// memory. A generator that chooses by memory does not count what messages need: it tries once
+  /// more with that much less.
   llvm::Expected<bool> tryCandidate(const Generator &generator, ScheduleCandidate &candidate);
   /// The bytes of its program on the largest rank, if its table was already too large.
   std::optional<int64_t> exactNeed(const ScheduleCandidate &candidate) const;

@@ -20,11 +20,11 @@ bool decisionsAreNumbers(const Plan &plan);
 /// One way to normalise without a run.
 struct NormaliseAgain {
   TypeAnswers answers;      // in place of an example's types
-  bool withExample = false; // with the rounds that an example triggers
+  bool withExample = false; // with the simplification that follows an example's types
 };
-/// First the way that the compile went. A model that was merged from stages has nothing left to
-/// answer, and a plan does not always tell whether there was an example: others may lead to the
-/// same. Without the way of the compile where decisionsAreNumbers. Errors: BadArtifact.
+/// The ways to try, in order: that of the compile first, unless decisionsAreNumbers. Others follow,
+/// because a model that was merged from stages leaves no question to types, and because a plan does
+/// not always say whether there was an example. Errors: BadArtifact.
 llvm::Expected<std::vector<NormaliseAgain>> waysToNormalise(const Plan &plan);
 
 /// Compares the artifact with `source` in normal form; returns the first difference, or nothing.

@@ -19,7 +19,6 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <set>
 #include <thread>
 
 namespace pipec {

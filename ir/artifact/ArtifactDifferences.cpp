@@ -7,7 +7,6 @@
 #include "ir/support/Try.h"
 #include "ir/text/CanonicalText.h"
 #include "ir/text/SignatureText.h"
-#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <fmt/ranges.h>

@@ -11,7 +11,6 @@
 #include "ir/text/GraphText.h"
 #include "ir/torchfile/TorchArchive.h"
 #include "ir/torchfile/TorchFile.h"
-#include "llvm/ADT/StringMap.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/ir/ir.h>

@@ -3,6 +3,7 @@
 #include "ir/support/CannotRead.h"
 #include "ir/support/CannotWrite.h"
 #include "ir/support/Sha256.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -82,6 +83,18 @@ llvm::Expected<FileHandle> openForReading(const FileHandle &directory, const std
   return file;
 }
 
+/// The number of bytes read; 0 at the end of the file.
+static llvm::Expected<size_t> readAt(const FileHandle &file, const std::string &name, size_t at,
+                                     char *into, size_t size) {
+  for (;;) {
+    const ssize_t got = ::pread(file.get(), into, size, static_cast<off_t>(at));
+    if (got >= 0)
+      return static_cast<size_t>(got);
+    if (errno != EINTR)
+      return failf(ExitCode::IO, "{}: cannot read: {}", name, systemMessage(errno));
+  }
+}
+
 llvm::Expected<std::string> readAll(const FileHandle &file, const std::string &name,
                                     uint64_t maxBytes) {
   struct stat status;
@@ -93,16 +106,11 @@ llvm::Expected<std::string> readAll(const FileHandle &file, const std::string &n
   std::string bytes(static_cast<size_t>(status.st_size), '\0');
   size_t done = 0;
   while (done < bytes.size()) {
-    ssize_t got =
-        ::pread(file.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got < 0)
-      return failf(ExitCode::IO, "{}: cannot read: {}", name, systemMessage(errno));
+    const size_t got = TRY(readAt(file, name, done, bytes.data() + done, bytes.size() - done));
     if (got == 0)
       return failf(ExitCode::IO, "{}: shrank while it was read: expected {} bytes, got {}", name,
                    bytes.size(), done);
-    done += static_cast<size_t>(got);
+    done += got;
   }
   return bytes;
 }
@@ -110,16 +118,11 @@ llvm::Expected<std::string> readAll(const FileHandle &file, const std::string &n
 llvm::Expected<std::string> sha256Of(const FileHandle &file, const std::string &name) {
   Sha256 hash;
   std::vector<char> buffer(size_t(1) << 20);
-  off_t at = 0;
-  for (;;) {
-    ssize_t got = ::pread(file.get(), buffer.data(), buffer.size(), at);
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got < 0)
-      return failf(ExitCode::IO, "{}: cannot read: {}", name, systemMessage(errno));
+  for (size_t at = 0;;) {
+    const size_t got = TRY(readAt(file, name, at, buffer.data(), buffer.size()));
     if (got == 0)
       return hash.hex();
-    hash.update(llvm::StringRef(buffer.data(), static_cast<size_t>(got)));
+    hash.update(llvm::StringRef(buffer.data(), got));
     at += got;
   }
 }

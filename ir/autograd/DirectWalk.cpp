@@ -5,7 +5,6 @@
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/input_buffer.h>
 
-#include <algorithm>
 #include <string>
 
 namespace pipec {

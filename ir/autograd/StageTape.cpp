@@ -239,7 +239,7 @@ std::string StageTape::whyWhole() const {
       llvm::append_range(outputs, port);
     split_.emplace(outputs, inputEdges(), weightEdges());
   }
-  // In a loop the engine adds the uses of one round before those of the next.
+  // In a loop the engine adds the uses of one iteration before those of the next.
   size_t edge = 0;
   for (const EnteredWeights::Weight &weight : weights_->weights_)
     for (size_t use = 0; use < weight.uses.size(); ++use, ++edge)

@@ -121,13 +121,6 @@ llvm::Error readVersion(JsonObject &object, CheckpointText &checkpoint) {
   return llvm::Error::success();
 }
 
-std::string versionFrom(JsonObject &object, llvm::StringRef key) {
-  std::string version = object.string(key);
-  if (!isVersion(version))
-    object.fail(key, "expected a version as 2.11.0, got " + jsonText(version));
-  return version;
-}
-
 /// Each name of the model is in one entry.
 void checkNames(JsonObject &object, const CheckpointText &checkpoint) {
   std::set<std::string> files, names;

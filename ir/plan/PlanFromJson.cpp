@@ -325,13 +325,6 @@ llvm::Error readVersion(JsonObject &object, Plan &plan) {
   return llvm::Error::success();
 }
 
-std::string versionFrom(JsonObject &object, llvm::StringRef key) {
-  std::string version = object.string(key);
-  if (!isVersion(version))
-    object.fail(key, "expected a version as 2.11.0, got " + jsonText(version));
-  return version;
-}
-
 void readBody(JsonObject &object, Plan &plan) {
   plan.toolVersion = versionFrom(object, "tool_version");
   plan.torchVersion = versionFrom(object, "torch_version");

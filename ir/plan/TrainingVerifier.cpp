@@ -1,4 +1,3 @@
-// The training of a plan: its verifier and what follows from its data.
 #include "ir/plan/TrainingVerifier.h"
 
 #include "ir/plan/Faults.h"
@@ -11,14 +10,6 @@
 namespace pipec {
 
 using namespace planparts;
-
-PortRef TrainingPlan::owner(size_t parameter, const std::vector<StagePlan> &stages) const {
-  PortRef first;
-  for (const PortRef &use : parameters[parameter].uses)
-    if (!stages[use.stage].attributes[use.port].channel)
-      first = use; // uses go from the last stage to the first
-  return first;
-}
 
 namespace {
 

@@ -6,7 +6,8 @@
 
 namespace pipec {
 
-/// The intervals of the actions of `schedule`, like Schedule::ranks; all else is the run's.
+/// The intervals of the actions of `schedule`, like Schedule::ranks; every other number is from
+/// `run`.
 /// `program` was lowered from `schedule` without replicas, and `run` kept its intervals.
 Timing actionTiming(const Schedule &schedule, const Program &program, const SimulatedRun &run);
 

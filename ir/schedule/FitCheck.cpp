@@ -69,7 +69,7 @@ private:
     return llvm::Error::success();
   }
 
-  /// State reaches micro-batches in their order, whatever the order of all else.
+  /// Checks that a stage which writes state runs its forwards in the order of micro-batches.
   llvm::Error readForward(const Action &action, const std::string &here) {
     const std::vector<std::string> &state = plan_.stages[action.stage].effects.stateWrites;
     if (!state.empty() && action.microBatch != nextForward_[action.stage])

@@ -4,7 +4,6 @@
 #include "ir/support/Error.h"
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
-#include "llvm/ADT/STLExtras.h"
 
 namespace pipec {
 

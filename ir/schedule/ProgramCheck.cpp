@@ -10,7 +10,6 @@
 #include "ir/schedule/check/RankReader.h"
 #include "ir/support/Error.h"
 #include "ir/support/Try.h"
-#include "llvm/ADT/STLExtras.h"
 
 #include <map>
 #include <set>

@@ -6,8 +6,6 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 
-#include <limits>
-
 namespace pipec {
 namespace {
 

@@ -2,7 +2,6 @@
 
 #include "ir/support/Error.h"
 #include "ir/support/Try.h"
-#include "llvm/ADT/STLExtras.h"
 
 #include <array>
 #include <map>
@@ -63,7 +62,7 @@ private:
         }
     if (actions == 0)
       return bad("expected actions, got none");
-    // A table of so many actions cannot be complete: found before room for it is made.
+    // A table with so few actions cannot be complete. Checked before memory for it is allocated.
     if (shape_.stages > actions || shape_.microBatches > static_cast<int64_t>(actions))
       return bad(fmt::format("{} stages and {} micro-batches: expected at least as many actions, "
                              "got {}",

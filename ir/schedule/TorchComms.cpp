@@ -2,7 +2,6 @@
 
 #include "ir/support/Error.h"
 #include "ir/support/Try.h"
-#include "llvm/ADT/STLExtras.h"
 
 #include <map>
 #include <optional>

@@ -1,6 +1,7 @@
 #include "ir/support/ListCut.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace pipec {
 

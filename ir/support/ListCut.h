@@ -3,8 +3,6 @@
 
 #include "llvm/ADT/STLExtras.h"
 
-#include <cstdint>
-#include <limits>
 #include <optional>
 #include <vector>
 

@@ -27,7 +27,7 @@ int64_t limitIn(const std::string &path) {
   return file >> bytes && bytes > 0 ? bytes : kUnlimited;
 }
 
-/// Version 2 (a limit may stand in any folder above the process's own), and version 1.
+/// Of version 2, where any folder above the process's own may have a limit, and of version 1.
 int64_t ofControlGroup() {
   int64_t limit = std::min(limitIn("/sys/fs/cgroup/memory.max"),
                            limitIn("/sys/fs/cgroup/memory/memory.limit_in_bytes"));

@@ -22,7 +22,7 @@ fs::path placeOf(const std::string &path) {
   return code ? fs::path(path) : place;
 }
 
-/// What a folder is, if one more file damages it; else empty.
+/// The kind of a folder that one more file would damage; empty for any other folder.
 std::string sealedKind(const fs::path &folder) {
   std::error_code ignored;
   if (!fs::exists(folder / "MANIFEST", ignored))

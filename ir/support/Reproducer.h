@@ -6,7 +6,6 @@
 #include "llvm/ADT/StringRef.h"
 
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace pipec {

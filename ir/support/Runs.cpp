@@ -1,5 +1,7 @@
 #include "ir/support/Runs.h"
 
+#include "llvm/ADT/StringRef.h"
+
 #include <algorithm>
 
 namespace pipec {

@@ -1,5 +1,7 @@
 #include "ir/support/VersionText.h"
 
+#include "ir/support/Json.h"
+#include "ir/support/JsonReader.h"
 #include "llvm/Support/Regex.h"
 
 namespace pipec {
@@ -10,6 +12,13 @@ bool isVersion(llvm::StringRef text) {
                                 "(\\+[A-Za-z0-9]+([.-][A-Za-z0-9]+)*)?$");
   // Its end of a line would be the end of the text.
   return text.size() <= 100 && !text.contains('\n') && form.match(text);
+}
+
+std::string versionFrom(JsonObject &object, llvm::StringRef key) {
+  std::string version = object.string(key);
+  if (!isVersion(version))
+    object.fail(key, "expected a version as 2.11.0, got " + jsonText(version));
+  return version;
 }
 
 bool isSameRelease(llvm::StringRef version, llvm::StringRef other) {

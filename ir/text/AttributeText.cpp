@@ -10,7 +10,6 @@
 #include "ir/text/GraphText.h"
 #include "ir/text/SignatureText.h"
 #include "ir/text/ValueText.h"
-#include "llvm/Support/FileSystem.h"
 
 #include <fmt/ranges.h>
 

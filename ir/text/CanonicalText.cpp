@@ -3,10 +3,10 @@
 #include "ir/MarkerOps.h"
 #include "ir/NodeInfo.h"
 #include "ir/WholeNumbers.h"
+#include "ir/plan/PlanNames.h"
 #include "ir/support/Sha256.h"
 #include "ir/support/StringSwitch.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <fmt/format.h>
@@ -199,7 +199,7 @@ struct CanonicalWriter::Impl {
   }
 
   /// The same for carried values of a loop. Two carried values are one if they begin as the same
-  /// value and every round makes the same value of both.
+  /// value and every iteration makes the same value of both.
   void writeLoop(Node *node, const std::string &operation, CanonicalWriter &writer) {
     Block &body = *node->blocks()[0];
     at::ArrayRef<Value *> results = node->outputs(), begins = node->inputs(),

@@ -7,8 +7,6 @@
 #include "ir/text/ContentText.h"
 #include "llvm/ADT/ArrayRef.h"
 
-#include <map>
-
 namespace torch::jit {
 struct Block;
 struct Node;

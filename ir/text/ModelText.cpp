@@ -3,7 +3,6 @@
 #include "ir/support/Try.h"
 #include "ir/text/GraphText.h"
 #include "ir/text/PlanText.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace pipec {

@@ -1,10 +1,10 @@
 #include "ir/torchfile/Dropout.h"
 
+#include "ir/NodeInfo.h"
 #include "ir/RandomOps.h"
 #include "ir/support/Llvm.h"
 #include "llvm/ADT/StringRef.h"
 
-#include <ATen/core/function_schema.h>
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/constants.h>
@@ -30,16 +30,12 @@ std::optional<Switch> switchOf(const jit::Node *node) {
   const llvm::StringRef name = node->kind().toQualString();
   if (!isRandomOp(name) || name.contains("rrelu")) // rrelu draws slopes
     return std::nullopt;
-  const c10::FunctionSchema *schema = node->maybeSchema();
-  if (!schema)
-    return std::nullopt;
   for (const auto &[argument, off] : {std::pair<const char *, c10::IValue>("dropout_p", 0.0),
                                       {"dropout", 0.0},
                                       {"train", false},
                                       {"training", false}})
-    if (const std::optional<int> index = schema->argumentIndexWithName(argument);
-        index && static_cast<size_t>(*index) < node->inputs().size())
-      return Switch{static_cast<size_t>(*index), off};
+    if (const std::optional<size_t> index = inputIndex(node, argument))
+      return Switch{*index, off};
   return std::nullopt;
 }
 
@@ -50,7 +46,9 @@ bool returnsInput(const jit::Node *node, const Switch &found) {
 
 } // namespace
 
-bool isDropout(const jit::Node *node) { return switchOf(node).has_value(); }
+bool drawsOtherThanDropout(jit::Node *node) {
+  return drawsOf(node) != Draws::Never && !switchOf(node);
+}
 
 void turnOffDropout(jit::Block *block) {
   for (jit::Node *node : block->nodes()) {

@@ -10,12 +10,12 @@ struct Node;
 
 namespace pipec {
 
-/// Whether the operator draws random numbers only to drop elements: dropout of any kind, attention
-/// and recurrent networks with dropout.
-bool isDropout(const torch::jit::Node *node);
+/// Whether the operator may draw random numbers for another purpose than to drop elements. Dropout
+/// of any kind, attention and recurrent networks with dropout do not.
+bool drawsOtherThanDropout(torch::jit::Node *node);
 
-/// Makes all of these operators drop nothing and draw nothing. Their results are new tensors, as
-/// before.
+/// Makes all operators with dropout drop nothing and draw nothing. Their results are new tensors,
+/// as before.
 void turnOffDropout(torch::jit::Block *block);
 void turnOffDropout(const torch::jit::Module &module);
 

@@ -4,7 +4,6 @@
 #include "ir/plan/DefaultValue.h"
 #include "ir/support/Check.h"
 #include "ir/support/Try.h"
-#include "llvm/ADT/StringExtras.h"
 
 #include <ATen/core/Dict.h>
 #include <ATen/core/List.h>

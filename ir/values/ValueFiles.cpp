@@ -20,8 +20,6 @@
 #include <torch/csrc/jit/serialization/import_read.h>
 #include <torch/csrc/jit/serialization/pickler.h>
 
-#include <algorithm>
-
 namespace pipec {
 
 namespace {

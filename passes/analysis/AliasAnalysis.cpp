@@ -1,6 +1,5 @@
 #include "passes/analysis/AliasAnalysis.h"
 
-#include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/AliasBuilder.h"
 #include "passes/analysis/OperatorFacts.h"
 

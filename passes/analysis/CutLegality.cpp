@@ -3,7 +3,6 @@
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
 #include "ir/support/Words.h"
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/AliasAnalysis.h"
 #include "passes/analysis/UnsetValues.h"

@@ -4,7 +4,6 @@
 #include "passes/analysis/TopLevel.h"
 
 #include <memory>
-#include <optional>
 
 namespace pipec {
 

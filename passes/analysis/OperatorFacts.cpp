@@ -6,7 +6,6 @@
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
 
-#include <limits>
 #include <optional>
 
 namespace pipec {

@@ -6,7 +6,7 @@
 //   %y : Tensor = prim::If(%did)                 -> (%ret) or (what follows the return)
 //
 // %ret is unset only where %did is false, so %y has a value on every path and may travel between
-// stages; %ret may not. A return inside a loop carries the same pair from round to round.
+// stages; %ret may not. A return inside a loop carries the same pair from iteration to iteration.
 #pragma once
 
 #include "llvm/ADT/DenseMap.h"

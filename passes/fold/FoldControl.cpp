@@ -99,7 +99,7 @@ bool isAlways(Value *value, Value *what, llvm::DenseSet<Value *> &known) {
   return always;
 }
 
-/// prim::Loop: a carried value that every round passes on unchanged is the initial value.
+/// prim::Loop: a carried value that every iteration passes on unchanged is the initial value.
 bool foldCarried(Folding &folding, Node *loop) {
   Block *body = loop->blocks()[0];
   bool changed = false;

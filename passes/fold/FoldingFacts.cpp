@@ -12,7 +12,8 @@ namespace {
 using torch::jit::Node;
 using torch::jit::Value;
 
-/// Types tell nothing, though they do of another copy or did in an earlier round.
+/// The answer where types leave it open, although those of another copy or of an earlier round of
+/// type inference gave one.
 constexpr llvm::StringLiteral kNotKnown = "?";
 
 std::optional<int64_t> rankFrom(const std::optional<std::string> &text) {

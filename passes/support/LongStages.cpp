@@ -2,7 +2,6 @@
 
 #include "ir/NodeInfo.h"
 #include "ir/support/Words.h"
-#include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/CutLegality.h"
 
 #include <fmt/format.h>

@@ -46,8 +46,8 @@ private:
   /// Numbers nodes in order of execution. A node with blocks comes after them, as its results do.
   void number(torch::jit::Block *block, size_t &next);
   size_t orderOf(const torch::jit::Node *node) const;
-  /// The life up to the last use. If the value comes from outside a loop, the next round of the
-  /// loop uses it too.
+  /// The life up to the last use. If the value comes from outside a loop, the next iteration
+  /// uses it too.
   Life lifeOf(const torch::jit::Value *value) const;
   /// Lists, tuples and objects that may hold the memory, at any depth.
   llvm::ArrayRef<Life> holdersOf(size_t memory);

@@ -168,8 +168,8 @@ private:
            (use.user->kind() == c10::prim::GetAttr || use.user->kind() == c10::prim::SetAttr);
   }
 
-  /// Whether one may run before the other, in blocks of `top`: not where each stands in a branch of
-  /// its own.
+  /// Whether `one` may run before `other`, both inside `top`. False if they are in different
+  /// branches of one condition.
   static bool mayPrecede(Node *one, Node *other, const Block *top) {
     for (Node *a = one;; a = a->owningBlock()->owningNode()) {
       Node *b = other;

@@ -2,7 +2,6 @@
 
 #include "ir/support/Llvm.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringRef.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 

@@ -95,7 +95,7 @@ private:
   }
 
   llvm::Error refuseShared(const std::vector<size_t> &holders, bool isTensor) const {
-    // Tensors that are attributes themselves know of each other by their storage.
+    // Attribute::storage records which attributes share memory if all of them are tensors.
     if (llvm::all_of(holders, [&](size_t i) { return saved_[i].isTensor(); }))
       return llvm::Error::success();
     for (size_t at = 1; at < holders.size(); ++at) { // in ascending order

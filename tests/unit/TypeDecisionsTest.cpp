@@ -197,14 +197,14 @@ TEST(NodeOrigin, RoundsOfOuterLoopsComeFirst) {
 )"));
   nameOrigins(*model.graph);
   auto node = model.graph->nodes().begin();
-  addRound(*node, 0, 7); // the inner loop is unrolled first
-  addRound(*node, 0, 1);
+  addIteration(*node, 0, 7); // the inner loop is unrolled first
+  addIteration(*node, 0, 1);
   EXPECT_EQ(nameWithOrigin(*node), "aten::relu #1.1.7 in a");
   ++node;
-  addRound(*node, 0, 1);
-  addRound(*node, 1, 7);
+  addIteration(*node, 0, 1);
+  addIteration(*node, 1, 7);
   EXPECT_EQ(nameWithOrigin(*node), "aten::relu #2.1.7 in a");
-  EXPECT_EQ(roundsOf(*node), 2u);
+  EXPECT_EQ(unrolledAround(*node), 2u);
 }
 
 } // namespace

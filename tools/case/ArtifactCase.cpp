@@ -72,13 +72,6 @@ std::string fileFrom(JsonObject &object, llvm::StringRef key) {
   return name;
 }
 
-std::string versionFrom(JsonObject &object, llvm::StringRef key) {
-  std::string version = object.string(key);
-  if (!isVersion(version))
-    object.fail(key, "expected a version as 2.11.0, got \"" + version + "\"");
-  return version;
-}
-
 ArtifactCase caseFrom(JsonObject &object) {
   ArtifactCase case_;
   object.integer("schema_version", 1, 1);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "ir/SourceMode.h"
+#include "ir/plan/Plan.h"
 #include "ir/support/UnfinishedOutputs.h"
 #include "ir/values/CompareValues.h"
 

@@ -13,13 +13,11 @@
 #pragma once
 
 #include "ir/support/Error.h"
-#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "tools/cli/OptionValues.h"
 
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 

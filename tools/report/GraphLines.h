@@ -3,8 +3,6 @@
 
 #include "ir/plan/Plan.h"
 
-#include <optional>
-
 namespace pipec {
 
 /// All channels with the same ends: one line of the picture.

@@ -4,9 +4,7 @@
 #include "ir/schedule/Simulate.h"
 #include "runtime/RunTrace.h"
 
-#include <array>
 #include <deque>
-#include <optional>
 
 namespace pipec {
 

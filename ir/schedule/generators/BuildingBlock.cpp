@@ -13,11 +13,9 @@
 #include "ir/schedule/generators/GeneratorFunctions.h"
 #include "ir/schedule/generators/Search.h"
 #include "ir/support/Try.h"
-#include "llvm/ADT/STLExtras.h"
 
 #include <array>
 #include <map>
-#include <set>
 
 namespace pipec {
 

@@ -6,7 +6,6 @@
 // divide m, Megatron refuses; here the last group is a short one: the word for the next multiple of
 // p, without the micro-batches that there are not.
 #include "ir/schedule/generators/GeneratorFunctions.h"
-#include "llvm/ADT/STLExtras.h"
 
 namespace pipec {
 

@@ -1,5 +1,5 @@
-// The plan inside a staged model.
 #include "ir/Model.h"
+
 #include "ir/plan/Chain.h"
 #include "ir/plan/PlanNames.h"
 #include "llvm/ADT/STLExtras.h"
