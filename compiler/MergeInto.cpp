@@ -8,6 +8,7 @@
 #include "ir/TorchError.h"
 #include "ir/artifact/ArtifactReader.h"
 #include "ir/artifact/Relink.h"
+#include "ir/support/CannotWrite.h"
 #include "ir/support/NewFile.h"
 #include "ir/support/Try.h"
 #include "ir/torchfile/TorchFile.h"
@@ -158,7 +159,7 @@ llvm::Error writeModule(const torch::jit::Module &module, const std::string &out
                         MergeIntoReport &report) {
   NewFile file(output);
   if (file.error())
-    return cannotWriteMerged(output, file.error());
+    return cannotWrite(output, file.error());
   if (llvm::Error error = guardTorchVoid(ExitCode::IO, output + ": cannot write", [&] {
         torch::jit::ExportModule(module, [&](const void *bytes, size_t size) {
           file.write(bytes, size);
