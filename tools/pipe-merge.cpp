@@ -1,6 +1,7 @@
 // pipe-merge: the stages of an artifact as one ordinary TorchScript model again.
 #include "compiler/Merge.h"
 #include "compiler/MergeInto.h"
+#include "ir/checkpoint/NearCheckpoints.h"
 #include "ir/support/Json.h"
 #include "ir/support/ShownStream.h"
 #include "ir/support/Try.h"
@@ -124,6 +125,7 @@ llvm::Expected<ExitCode> run() {
                      given(checkpoint) || given(into)
                          ? "only --into with --state or --checkpoint needs no artifact"
                          : "usage: pipe-merge MODEL.pipe -o MODEL.pt [options]");
+  TRY(refuseCheckpoint(artifact, "an artifact"));
   if (output.empty())
     return makeError(ExitCode::Usage, "-o: expected the file to write, got none",
                      "pass -o MODEL.pt");

@@ -286,10 +286,12 @@ class Checkpoints(e2e.Case):
         for path, problem, near in (("runs", "expected a checkpoint, got none", "runs/first, "), ("c/step-3", "cannot read c/step-3", "c/step-2, c/step-4"),
                                     ("c/step-4/stage-0.pt", "expected a checkpoint, got a file", "c/step-4"), ("micro.pt", "expected a checkpoint, got a file", "")):
             self.refused(IO, [problem, what + near], *command, f"--resume={path}")
-        for path, problem in (("c/step-2", "a checkpoint"), ("c", "the checkpoints")):
-            for option in ([], ["--train"]):
-                self.refused(DAMAGED, [f"{path}: expected a model or an artifact, got {problem} of a training", f"--train --resume={path} to continue",
-                                       f"pipe-merge --checkpoint {path} --into"], "pipe-run", path, *option, "--inputs", "micro.pt")
+        for path, problem in (("c/step-2", "a checkpoint of a training (step 2)"), ("c/step-2/", "a checkpoint of a training (step 2)"), ("c", "the checkpoints of a training")):
+            for wanted, other in (("a model or an artifact", ["pipe-run", path, "--inputs", "micro.pt"]), ("a model or an artifact", ["pipe-run", path, "--train", "--inputs", "micro.pt"]),
+                                    ("an artifact or a TorchScript file", ["pipe-inspect", path]), ("an artifact", ["pipe-check", path]),
+                                    ("a model or an artifact", ["pipe-check", pipe, "--against", path]), ("an artifact", ["pipe-merge", path, "-o", "never.pt"])):
+                self.refused(DAMAGED, [f"{path}: expected {wanted}, got {problem}", f"--train --resume={path} to continue", f"pipe-merge --checkpoint {path} --into"], *other)
+        self.refused(3, ["c/step-2: expected a TorchScript model, got a checkpoint of a training", "pipe-merge --checkpoint"], "pipe-compile", "c/step-2", "--stages", 2)
         self.refused(DAMAGED, "expected a checkpoint, got an artifact", *command, f"--resume={pipe}")
         for options, text in ((["--checkpoint-every", 2], "--checkpoint-every: expected --checkpoint with it"), (["--keep", 2], "--keep: expected --checkpoint with it"),
                               (["--resume"], "--resume: expected a directory or --checkpoint with it"), (["--checkpoint", "d", "--keep", 0], "--keep: expected at least 1, got 0"),
