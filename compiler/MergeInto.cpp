@@ -116,11 +116,21 @@ llvm::Error checkComplete(const std::string &directory, const std::string &sourc
   return llvm::Error::success();
 }
 
+/// Whether a weight that the model lacks belongs to the loss that --loss joined to it (joinLoss).
+bool isOfJoinedLoss(const torch::jit::Module &module, const std::string &name) {
+  const std::string first = name.substr(0, name.find('.'));
+  return (first == "loss" || first == "loss_") && first != name && !module.hasattr(first);
+}
+
 llvm::Error replaceAll(torch::jit::Module &module, const std::string &model, const Weights &weights,
                        MergeIntoReport &report) {
   const Weights own = tensorsOf(module);
   for (const auto &[name, weight] : weights) {
     const auto found = own.find(name);
+    if (found == own.end() && isOfJoinedLoss(module, name)) {
+      report.ofLoss.push_back(name);
+      continue;
+    }
     if (found == own.end())
       return makeError(
           ExitCode::Usage,

@@ -486,7 +486,7 @@ class Checkpoints(e2e.Case):
         self.refused(USAGE, ["last: expected a value of the kind that the artifact has, NoneType, got Tensor", "--into MODEL.pt"], "pipe-merge", pipe, "--checkpoint",
                      "c", "-o", "x.pt")
         self.refused(USAGE, "--state: expected it without --checkpoint, got both", "pipe-merge", "--into", model, "--state", "state.pt", "--checkpoint", "c", "-o", "x.pt")
-        self.refused(USAGE, ["missing argument MODEL.pipe", "needs no artifact"], "pipe-merge", "--checkpoint", "c", "-o", "x.pt")
+        self.refused(USAGE, ["missing argument MODEL.pipe", "both --into MODEL.pt, the model that was compiled"], "pipe-merge", "--checkpoint", "c", "-o", "x.pt")
         self.refused(USAGE, "-o: c/step-3/stage-0.pt is inside a checkpoint", "pipe-merge", "--into", model, "--checkpoint", "c", "-o", "c/step-3/stage-0.pt",
                      "--force")
         self.refused(USAGE, "--output: c/step-3/new.pt is inside a checkpoint", "pipe-run", pipe, "--train", *run, "--output", "c/step-3/new.pt")
