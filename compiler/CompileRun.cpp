@@ -206,7 +206,9 @@ llvm::Error CompileRun::warnOfLongStages(Source &source) {
   if (topLevelOf(cut).boundaries.size() < 2) // one of two stages has at most twice the mean
     return llvm::Error::success();
   const std::vector<NodeCost> costs = TRY(estimateCosts(cut, ownCopies(source.inputs)));
-  llvm::append_range(source.context.warnings, longStageWarnings(cut, costs));
+  for (const std::string &warning : longStageWarnings(cut, costs))
+    source.context.warnings.push_back(
+        warning + "; the shares are estimates: --cost analytic shows them for every stage");
   return llvm::Error::success();
 }
 

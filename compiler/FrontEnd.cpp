@@ -203,7 +203,7 @@ llvm::Error FrontEnd::explained(llvm::Error error, const Model &model,
   Signature signature = model.signature;
   llvm::Expected<std::vector<bool>> given = applyBatchDims(signature, options_.batchDims);
   if (!given) {
-    llvm::consumeError(given.takeError());
+    llvm::consumeError(given.takeError()); // the error to explain is the one to report
     return error;
   }
   return explainExample(std::move(error), path_, sourceMode(), signature, inputs, *given);

@@ -11,6 +11,7 @@
 #include "ir/artifact/Discharge.h"
 #include "ir/artifact/LineDifference.h"
 #include "ir/artifact/Relink.h"
+#include "ir/support/CannotWrite.h"
 #include "ir/support/Try.h"
 #include "ir/text/CanonicalText.h"
 #include "passes/PassManager.h"
@@ -191,10 +192,10 @@ llvm::Expected<MergeReport> mergeArtifact(const std::string &directory, const st
                      [&] { shareTies(stages.model, artifact.plan); }));
   NewFile file(output);
   if (file.error())
-    return cannotWriteMerged(output, file.error());
+    return cannotWrite(output, file.error());
   TRY(emitModel(stages.model, file));
   if (file.error())
-    return cannotWriteMerged(output, file.error());
+    return cannotWrite(output, file.error());
   TRY(guardTorchError(ExitCode::Internal, "reading the merged model back",
                       [&] { return compareWithStages(file.path(), stages); }));
   MergeReport report;

@@ -8,6 +8,7 @@
 #include "ir/TorchError.h"
 #include "ir/artifact/ArtifactReader.h"
 #include "ir/artifact/Relink.h"
+#include "ir/support/CannotWrite.h"
 #include "ir/support/NewFile.h"
 #include "ir/support/Try.h"
 #include "ir/torchfile/TorchFile.h"
@@ -115,11 +116,21 @@ llvm::Error checkComplete(const std::string &directory, const std::string &sourc
   return llvm::Error::success();
 }
 
+/// Whether a weight that the model lacks belongs to the loss that --loss joined to it (joinLoss).
+bool isOfJoinedLoss(const torch::jit::Module &module, const std::string &name) {
+  const std::string first = name.substr(0, name.find('.'));
+  return (first == "loss" || first == "loss_") && first != name && !module.hasattr(first);
+}
+
 llvm::Error replaceAll(torch::jit::Module &module, const std::string &model, const Weights &weights,
                        MergeIntoReport &report) {
   const Weights own = tensorsOf(module);
   for (const auto &[name, weight] : weights) {
     const auto found = own.find(name);
+    if (found == own.end() && isOfJoinedLoss(module, name)) {
+      report.ofLoss.push_back(name);
+      continue;
+    }
     if (found == own.end())
       return makeError(
           ExitCode::Usage,
@@ -158,7 +169,7 @@ llvm::Error writeModule(const torch::jit::Module &module, const std::string &out
                         MergeIntoReport &report) {
   NewFile file(output);
   if (file.error())
-    return cannotWriteMerged(output, file.error());
+    return cannotWrite(output, file.error());
   if (llvm::Error error = guardTorchVoid(ExitCode::IO, output + ": cannot write", [&] {
         torch::jit::ExportModule(module, [&](const void *bytes, size_t size) {
           file.write(bytes, size);

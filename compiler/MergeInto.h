@@ -9,16 +9,18 @@
 namespace pipec {
 
 struct MergeIntoReport {
-  size_t tensors = 0;            // that were replaced; one with several names counts once
-  std::vector<std::string> kept; // parameters and buffers of the file that are as they were
-  int64_t bytes = 0;             // of the new file
+  size_t tensors = 0;              // that were replaced; one with several names counts once
+  std::vector<std::string> kept;   // parameters and buffers of the file that are as they were
+  std::vector<std::string> ofLoss; // weights of a joined loss, which the file has no place for
+  int64_t bytes = 0;               // of the new file
   std::vector<std::string> warnings;
 };
 
 /// Writes `model`, the author's file, to `output` with other weights: those of `state`, a dict by
 /// name as pipe-run --train --output writes it, or with an empty `state` those of the artifact in
 /// `directory`. With both, the dict must have all weights of the artifact. Methods, training flags,
-/// names and all else are the author's. The file appears complete or not at all. Errors:
+/// names and all else are the author's. Weights of a loss that --loss joined are left out. The file
+/// appears complete or not at all. Errors:
 ///   Usage 2        `output` exists without `force`, is a directory, or would lie in an artifact; a
 ///                  tensor of another shape or dtype, or with a name that the model does not have;
 ///                  different values for two names of one tensor

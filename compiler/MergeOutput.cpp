@@ -1,10 +1,10 @@
 #include "compiler/MergeOutput.h"
 
+#include "ir/support/CannotWrite.h"
 #include "ir/support/Error.h"
 #include "ir/support/OutputPlace.h"
 
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 
 namespace pipec {
@@ -31,15 +31,11 @@ llvm::Error checkMergeOutput(const std::string &output, bool force) {
   return llvm::Error::success();
 }
 
-llvm::Error cannotWriteMerged(const std::string &output, int error) {
-  return failf(ExitCode::IO, "{}: cannot write: {}", output, std::strerror(error));
-}
-
 llvm::Error publishMerged(NewFile &file, const std::string &output, bool force) {
   file.publish(/*replace=*/force);
   if (file.error() == EEXIST)
     return existsAlready(output);
-  return file.error() ? cannotWriteMerged(output, file.error()) : llvm::Error::success();
+  return file.error() ? cannotWrite(output, file.error()) : llvm::Error::success();
 }
 
 } // namespace pipec

@@ -47,7 +47,7 @@ public:
   void fail(size_t index, llvm::Error error) {
     std::lock_guard lock(mutex_);
     if (error_ && failed_ < index)
-      return llvm::consumeError(std::move(error));
+      return llvm::consumeError(std::move(error)); // the same error whatever the threads do
     failed_ = index;
     error_ = describe(std::move(error));
   }

@@ -31,4 +31,10 @@ std::string noteOnTrainingMode(const Model &model, bool infer) {
   return found.note(infer ? kConstantMode : "--infer compiles them in eval mode" + kUnlessConstant);
 }
 
+std::string normsInTrainingMode(const Model &model) {
+  TrainingModules found;
+  collect(*model.graph->block(), found);
+  return found.norms();
+}
+
 } // namespace pipec

@@ -10,4 +10,8 @@ namespace pipec {
 /// are constants in the file. Needs the graph in normal form.
 std::string noteOnTrainingMode(const Model &model, bool infer);
 
+/// The modules whose batch norms run in training mode, "1, 4"; empty: none. Needs the graph in
+/// normal form.
+std::string normsInTrainingMode(const Model &model);
+
 } // namespace pipec

@@ -134,26 +134,45 @@ bool isInTrainingMode(Node *node, KnownValue valueOf) {
   return !(statistics && statistics->isNone());
 }
 
-void TrainingModules::add(const std::string &path, Node *node) {
-  auto addTo = [](std::vector<std::string> &names, const std::string &name) {
-    if (!llvm::is_contained(names, name))
-      names.push_back(name);
-  };
-  addTo(modules_, path.empty() ? "the model itself" : path);
-  addTo(operators_, node->kind().toUnqualString());
+static bool isNorm(const std::string &name) { return name.find("norm") != std::string::npos; }
+
+static void addTo(std::vector<std::string> &names, const std::string &name) {
+  if (!llvm::is_contained(names, name))
+    names.push_back(name);
 }
 
-static bool isNorm(const std::string &name) { return name.find("norm") != std::string::npos; }
+/// "a, b, c, d and 3 others".
+static std::string someOf(const std::vector<std::string> &names) {
+  const size_t shown = std::min(names.size(), kMostNames), others = names.size() - shown;
+  return llvm::join(names.begin(), names.begin() + shown, ", ") +
+         (others ? fmt::format(" and {} others", others) : "");
+}
+
+void TrainingModules::add(const std::string &path, Node *node) {
+  const std::string module = path.empty() ? "the model itself" : path;
+  const std::string name = node->kind().toUnqualString();
+  addTo(modules_, module);
+  addTo(operators_, name);
+  if (isNorm(name))
+    addTo(norms_, module);
+}
+
+void TrainingModules::add(const TrainingModules &other) {
+  for (const std::string &name : other.modules_)
+    addTo(modules_, name);
+  for (const std::string &name : other.operators_)
+    addTo(operators_, name);
+  for (const std::string &name : other.norms_)
+    addTo(norms_, name);
+}
+
+std::string TrainingModules::norms() const { return someOf(norms_); }
 
 std::string TrainingModules::note(const std::string &help) const {
   if (modules_.empty())
     return "";
-  const size_t shown = std::min(modules_.size(), kMostNames);
-  const size_t others = modules_.size() - shown;
   const bool norms = llvm::any_of(operators_, isNorm), draws = !llvm::all_of(operators_, isNorm);
-  return fmt::format("{}{} {} in training mode ({}): {}{}{}; {}",
-                     llvm::join(modules_.begin(), modules_.begin() + shown, ", "),
-                     others ? fmt::format(" and {} others", others) : "",
+  return fmt::format("{} {} in training mode ({}): {}{}{}; {}", someOf(modules_),
                      modules_.size() == 1 ? "is" : "are", llvm::join(operators_, ", "),
                      draws ? "dropout draws random numbers" : "", draws && norms ? ", " : "",
                      norms ? "batch norm uses and updates the statistics of each micro-batch" : "",

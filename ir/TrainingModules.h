@@ -39,6 +39,10 @@ class TrainingModules {
 public:
   /// An operator isInTrainingMode() of the module at `path`.
   void add(const std::string &path, torch::jit::Node *node);
+  /// Those of another method.
+  void add(const TrainingModules &other);
+  /// Modules whose batch norms use the statistics of each micro-batch, "1, 4"; empty: none.
+  std::string norms() const;
   bool empty() const { return modules_.empty(); }
 
   /// "norm, drop are in training mode (batch_norm, dropout): ...; HELP". Empty if there are none.
@@ -46,6 +50,7 @@ public:
 
 private:
   std::vector<std::string> modules_, operators_;
+  std::vector<std::string> norms_; // those of modules_ that have a norm
 };
 
 /// Those that a method reaches, by the flags that the module has now. Branches that flags switch

@@ -242,7 +242,8 @@ llvm::Expected<std::vector<c10::IValue>> Pipeline::bind(const Arguments &argumen
   for (size_t i = 0; i < types.size(); ++i) {
     if (types[i])
       continue;
-    // No stage reads this argument, so only the plan has its type.
+    // No stage reads this argument, so only the plan has its type. It may be a class that only the
+    // source describes: any value is right then.
     llvm::Expected<c10::TypePtr> type = typeFromText(plan.signature.inputs[i].type);
     types[i] = type ? *type : c10::TypePtr(c10::AnyType::get());
     llvm::consumeError(type.takeError());

@@ -230,7 +230,7 @@ std::optional<LossLeaves> lossOf(const Plan &training, const Signature &evaluati
   llvm::Expected<LossLeaves> leaves = lossLeaves(evaluation, path);
   if (leaves)
     return *leaves;
-  llvm::consumeError(leaves.takeError());
+  llvm::consumeError(leaves.takeError()); // eval mode returns something else
   return std::nullopt;
 }
 

@@ -230,7 +230,7 @@ llvm::Expected<c10::IValue> Reference::inferOrRestore(const std::vector<c10::IVa
           impl_->device->finish();
           before->restore();
         })) {
-      llvm::consumeError(result.takeError());
+      llvm::consumeError(result.takeError()); // a model with half of its state is worse
       return std::move(error);
     }
   return result;

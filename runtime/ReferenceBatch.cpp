@@ -2,6 +2,8 @@
 // plan.
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
+#include "ir/TorchError.h"
+#include "ir/TrainingModules.h"
 #include "ir/batch/CutCandidates.h"
 #include "ir/batch/Discovery.h"
 #include "ir/batch/FixedBatch.h"
@@ -42,6 +44,9 @@ llvm::Expected<BatchDiscovery> Reference::Impl::discover(Signature &of,
   how.drawsRandom = [this] { return drew; };
   how.writesState = assignsState;
   how.trains = training != nullptr;
+  if (how.trains)
+    how.norms = TRY(guardTorch(ExitCode::Internal, path + ": reading training flags",
+                               [&] { return trainingModules(*module, options.method).norms(); }));
   how.trustsSizes = anyNodeInside(*module, mayRunForEverAtOtherSizes);
   auto runEach = [this](std::vector<std::vector<Values>> experiments, const RunRules &rules,
                         bool dropsNothing) {

@@ -88,7 +88,7 @@ llvm::Expected<Evaluation> Reference::evaluate(const std::vector<c10::IValue> &i
   if (before)
     if (llvm::Error error = guardTorchVoid(ExitCode::Other, "restoring the model's state",
                                            [&] { before->restore(); })) {
-      llvm::consumeError(inferred.takeError());
+      llvm::consumeError(inferred.takeError()); // a model with half of its state is worse
       return std::move(error);
     }
   if (!inferred)

@@ -170,7 +170,7 @@ llvm::Expected<TrainedStep> Reference::stepOrRestore(BatchParts &parts, StepStat
   if (before)
     if (llvm::Error error = guardTorchVoid(ExitCode::Other, "restoring the model's state",
                                            [&] { before->restore(); })) {
-      llvm::consumeError(result.takeError());
+      llvm::consumeError(result.takeError()); // a model with half of its state is worse
       return std::move(error);
     }
   return result;

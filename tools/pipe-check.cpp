@@ -4,6 +4,7 @@
 #include "compiler/InternalOptions.h"
 #include "ir/artifact/ArtifactCheck.h"
 #include "ir/artifact/ArtifactDifferences.h"
+#include "ir/checkpoint/NearCheckpoints.h"
 #include "ir/support/FileKind.h"
 #include "ir/support/Json.h"
 #include "ir/support/Llvm.h"
@@ -76,6 +77,8 @@ void addStep(ArtifactCheck &check, const std::string &name, std::vector<Finding>
 
 llvm::Error checkAgainst(ArtifactCheck &check) {
   if (std::filesystem::is_directory(against.getValue())) {
+    if (llvm::Error error = refuseCheckpoint(against, "a model or an artifact"))
+      return withContext(std::move(error), "--against");
     llvm::Expected<ArtifactDifferences> differences = compareArtifacts(artifact, against);
     if (!differences)
       return withContext(differences.takeError(), "--against");
@@ -152,6 +155,7 @@ llvm::Expected<ExitCode> run() {
   if (given(method) && !given(loss))
     return makeError(ExitCode::Usage, "--method: expected --loss with it, got none",
                      "leave it out: the plan names the method");
+  TRY(refuseCheckpoint(artifact, "an artifact"));
   TRY(refuseOtherThanArtifact(artifact));
   for (const std::string &library : libraries)
     TRY(loadLibrary(library));

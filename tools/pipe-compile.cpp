@@ -115,7 +115,7 @@ ReproducerParts reproducerParts() {
   if (llvm::Expected<CompileCommand> command = readCompileCommand(commandLine))
     parts.about = reproducerAbout(command->model, command->options);
   else
-    llvm::consumeError(command.takeError());
+    llvm::consumeError(command.takeError()); // the error that the reproducer is of came first
   return parts;
 }
 

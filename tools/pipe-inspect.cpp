@@ -1,6 +1,7 @@
 // pipe-inspect: shows the content of an artifact or of a TorchScript file.
 #include "compiler/cost/ModuleCosts.h"
 #include "ir/artifact/ArtifactCheck.h"
+#include "ir/checkpoint/NearCheckpoints.h"
 #include "ir/support/Json.h"
 #include "ir/support/ShownStream.h"
 #include "ir/support/Try.h"
@@ -64,6 +65,7 @@ llvm::Error writePage(const Artifact &artifact, const Schedule &rows) {
 }
 
 llvm::Expected<ExitCode> inspectArtifact() {
+  TRY(refuseCheckpoint(model, "an artifact or a TorchScript file"));
   if (given(trace) && !given(html))
     return makeError(ExitCode::Usage, "--trace: expected --html with it, got none",
                      "the page of --html shows the trace");

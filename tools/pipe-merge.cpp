@@ -1,10 +1,12 @@
 // pipe-merge: the stages of an artifact as one ordinary TorchScript model again.
 #include "compiler/Merge.h"
 #include "compiler/MergeInto.h"
+#include "ir/checkpoint/NearCheckpoints.h"
 #include "ir/support/Json.h"
 #include "ir/support/ShownStream.h"
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
+#include "ir/torchfile/JoinLoss.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tools/cli/ArtifactParts.h"
@@ -18,7 +20,8 @@ namespace cl = llvm::cl;
 namespace {
 
 StringOption artifact(cl::Positional, cl::value_desc("MODEL.pipe"),
-                      cl::desc("the artifact that pipe-compile wrote"));
+                      cl::desc("the artifact that pipe-compile wrote; not needed for --into with "
+                               "--state or --checkpoint"));
 StringOption output("o", cl::value_desc("MODEL.pt"), cl::desc("the TorchScript file to write"));
 StringOption into("into", cl::value_desc("MODEL.pt"),
                   cl::desc("write the author's own file with these weights: its other methods, "
@@ -90,6 +93,15 @@ void noteKept(const std::vector<std::string> &kept) {
     printNote(what + "; the compiled method does not use them");
 }
 
+/// The stages hold the model and its loss as one graph: the model's own method is no longer in it.
+void noteOnLoss() {
+  const std::string weights = given(checkpoint) ? " --checkpoint " + checkpoint : "";
+  printNote(fmt::format("the only method of the merged model is {0}, the model joined with its "
+                        "loss; for the model with its own methods and these weights: pipe-merge "
+                        "{1}{2} --into MODEL.pt -o OUT.pt",
+                        kLossMethod, artifact.getValue(), weights));
+}
+
 /// Puts weights into the author's file instead of merging the stages.
 llvm::Error runInto() {
   MergeIntoReport report =
@@ -99,6 +111,10 @@ llvm::Error runInto() {
     printWarning(warning);
   if (!report.kept.empty())
     noteKept(report.kept);
+  if (!report.ofLoss.empty())
+    printNote(fmt::format("left out: {} of the loss, which {} does not have: {}",
+                          counted(report.ofLoss.size(), "tensor"), into.getValue(),
+                          someOf(report.ofLoss)));
   if (json)
     toStdout() << printJson(llvm::json::Object{
         {"schema_version", 1},
@@ -111,6 +127,7 @@ llvm::Error runInto() {
                                        {"load_library", llvm::json::Array(libraries)}}},
         {"tensors", static_cast<int64_t>(report.tensors)},
         {"kept", llvm::json::Array(report.kept)},
+        {"of_loss", llvm::json::Array(report.ofLoss)},
         {"bytes", report.bytes}});
   else
     toStdout() << "replaced " << counted(report.tensors, "tensor") << " of " << into << "\nwrote "
@@ -120,10 +137,13 @@ llvm::Error runInto() {
 
 llvm::Expected<ExitCode> run() {
   if (artifact.empty() && !(given(into) && (given(state) || given(checkpoint))))
-    return makeError(ExitCode::Usage, "missing argument MODEL.pipe",
-                     given(checkpoint) || given(into)
-                         ? "only --into with --state or --checkpoint needs no artifact"
-                         : "usage: pipe-merge MODEL.pipe -o MODEL.pt [options]");
+    return makeError(
+        ExitCode::Usage, "missing argument MODEL.pipe",
+        given(checkpoint) || given(into)
+            ? "pass the artifact, or both --into MODEL.pt, the model that was compiled, "
+              "and --checkpoint DIR or --state FILE, which need no artifact"
+            : "usage: pipe-merge MODEL.pipe -o MODEL.pt [options]");
+  TRY(refuseCheckpoint(artifact, "an artifact"));
   if (output.empty())
     return makeError(ExitCode::Usage, "-o: expected the file to write, got none",
                      "pass -o MODEL.pt");
@@ -142,6 +162,8 @@ llvm::Expected<ExitCode> run() {
   MergeReport report = TRY(mergeArtifact(artifact, output, force, checkpoint));
   for (const std::string &warning : report.warnings)
     printWarning(warning);
+  if (report.plan.signature.method == kLossMethod)
+    noteOnLoss();
   if (json)
     printDocument(report);
   else
@@ -155,7 +177,7 @@ int main(int argc, char **argv) {
   return toolMain(argc, argv,
                   {"pipe-merge",
                    "makes one ordinary TorchScript model from an artifact's stages",
-                   "MODEL.pipe -o MODEL.pt [options]",
+                   "[MODEL.pipe] -o MODEL.pt [options]",
                    {"pipe-merge model.pipe -o merged.pt",
                     "pipe-merge model.pipe --state trained.pt --into model.pt -o trained-model.pt",
                     "pipe-merge --checkpoint checkpoints --into model.pt -o trained-model.pt"},

@@ -279,7 +279,9 @@ private:
         static_cast<double>(sum - whole) / static_cast<double>(std::max<int64_t>(1, whole));
     if (std::abs(off) > kTolerated)
       notes_.push_back(fmt::format("the operators' {} add up to {:.3f} ms, {} {:.3f} ms "
-                                   "({:+.0f} %): predicted times are off by about as much",
+                                   "({:+.0f} %): predicted times are off by about as much; for "
+                                   "better ones, compile while the machine does nothing else, "
+                                   "with a larger --cost-budget, or with more samples in --inputs",
                                    what, static_cast<double>(sum) / 1e6, of,
                                    static_cast<double>(whole) / 1e6, 100 * off));
   }

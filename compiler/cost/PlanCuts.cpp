@@ -234,7 +234,7 @@ private:
     const Model moved = movedModel(order);
     const std::vector<NodeCost> costs = reordered(costs_, order);
     llvm::Expected<CutPlan> other = CutsInOrder(moved, costs, request_).best();
-    if (!other) {
+    if (!other) { // `plan` is one already
       llvm::consumeError(other.takeError());
       return;
     }

@@ -1,12 +1,12 @@
 #include "compiler/emit/StageFile.h"
 
 #include "ir/TorchError.h"
+#include "ir/support/CannotWrite.h"
 #include "ir/support/Try.h"
-
-#include <cstring>
 
 namespace pipec {
 
+// An error that nobody took belongs to a file that is given up: another error ended its writing.
 Sink::~Sink() { llvm::consumeError(takeError()); }
 
 llvm::Error Sink::takeError() {
@@ -48,7 +48,7 @@ llvm::Expected<std::string> StageFile::finish() {
         return sha256;
       });
   if (digest && file_.error())
-    return failf(ExitCode::IO, "{}: cannot write: {}", path_, std::strerror(file_.error()));
+    return cannotWrite(path_, file_.error());
   if (digest)
     for (const auto &[offset, bytes] : written_)
       stable_->noteWritten(file_.id(), offset, bytes);

@@ -147,7 +147,7 @@ std::optional<int64_t> CandidateTrial::exactNeed(const ScheduleCandidate &candid
   shape.recompute = candidate.recompute;
   llvm::Expected<Program> program =
       schedule ? lower(*schedule, work.plan, shape) : schedule.takeError();
-  if (!program) {
+  if (!program) { // the schedule does not exist with the least memory: `needBytes` stands
     llvm::consumeError(program.takeError());
     return std::nullopt;
   }

@@ -82,7 +82,7 @@ public:
       if (found)
         known_.what = needIn(*found).what;
       else
-        llvm::consumeError(found.takeError());
+        llvm::consumeError(found.takeError()); // or no time is left: what is known is the answer
     }
     return nothingFits(request_, known_);
   }
@@ -143,7 +143,7 @@ private:
       if (again)
         known_ = {need.bytes, needIn(*again).what};
       else
-        llvm::consumeError(again.takeError());
+        llvm::consumeError(again.takeError()); // `bytes` remains, with which it succeeded
     }
     return true;
   }

@@ -53,9 +53,10 @@ public:
                          "from those of the whole batch",
                          named(related_));
     if (!averages_.empty())
-      text += fmt::format("{}{} is an average over as many elements as data selects ({}): it "
-                          "equals the whole batch's only where all micro-batches have equally "
-                          "many; return their sum and their number to merge it exactly",
+      text += fmt::format("{}{} is a mean over the elements that count ({}): it equals the whole "
+                          "batch's if every micro-batch has equally many of them, as always if "
+                          "nothing is masked and no label is ignored; otherwise return the pair "
+                          "(sum, count), which is merged exactly",
                           text.empty() ? "" : "; ", resultName(averagePath_), named(averages_));
     if (!untried_.empty())
       text += fmt::format("{}{}; batches on both sides of it were not compared, because they are "

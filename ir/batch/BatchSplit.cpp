@@ -5,6 +5,7 @@
 #include "ir/batch/MicroBatch.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Try.h"
+#include "ir/values/MapTensors.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -20,6 +21,18 @@ std::vector<c10::IValue> whole(const Signature &signature, const std::vector<c10
     if (signature.inputs[i].written)
       result[i] = std::move(ownCopies(result[i]).front());
   return result;
+}
+
+/// Whether every tensor with dimensions has the size 0 in the first, which shows no dimension of
+/// the batch.
+bool isEmptyBatch(const std::vector<c10::IValue> &inputs) {
+  bool anyEmpty = false, anyFull = false;
+  for (const c10::IValue &value : inputs)
+    forEachTensor(value, [&](const at::Tensor &tensor) {
+      if (tensor.defined() && tensor.dim() > 0)
+        (tensor.size(0) == 0 ? anyEmpty : anyFull) = true;
+    });
+  return anyEmpty && !anyFull;
 }
 
 /// The batch size may seem fixed only because an argument was not cut whose samples are along
@@ -51,6 +64,8 @@ llvm::Expected<BatchParts> splitBatch(const Signature &signature,
   // micro-batch does not need this, so arguments whose sizes contradict the assumption still run.
   const bool assumed = signature.batchSize == 0;
   if (!isCut(signature) || (assumed && microBatches == 1)) {
+    if (microBatches != 1 && isEmptyBatch(inputs))
+      return refuseEmptyBatch(microBatches);
     if (microBatches != 1)
       return makeError(ExitCode::Usage,
                        fmt::format("no input has a batch dimension: expected 1 micro-batch, got {}",

@@ -18,6 +18,7 @@ struct DiscoveryOptions {
   /// Whether results of two runs differ because of random draws; asked after the first run.
   std::function<bool()> drawsRandom = [] { return false; };
   bool writesState = false; // results may depend on earlier calls
+  std::string norms;        // modules whose batch norms use the statistics of each micro-batch
   bool trains = false;      // one of the results may be a loss
   /// Runs the same model with dropout off, so that it draws nothing; null: it draws otherwise, too.
   ModelRuns withoutDropout;

@@ -126,8 +126,13 @@ bool mayHaveSteps(const Signature &signature, const Values &inputs) {
 /// What makes the mean of a loss over micro-batches differ, and what helps.
 std::string adviceOnLoss(const Signature &signature, const Values &inputs,
                          const DiscoveryOptions &options) {
+  if (!options.norms.empty())
+    return fmt::format("batch norm ({}) uses the statistics of each micro-batch, so the loss of a "
+                       "sample depends on the micro-batch that it is in; larger micro-batches "
+                       "bring it nearer",
+                       options.norms);
   if (options.writesState)
-    return "the model writes state, as batch norm does, so the loss of a sample depends on the "
+    return "the model writes state, so the loss of a sample depends on the "
            "micro-batch that it is in; larger micro-batches bring it nearer";
   if (mayBePair(signature))
     return "the first result is a sum and the second its count only if both add up over "

@@ -24,8 +24,13 @@ llvm::Error checkTensor(const InputSpec &input, const at::Tensor &tensor, int64_
                      "convert the input, or compile again with example inputs of this dtype");
   size_t rank = static_cast<size_t>(tensor.dim());
   if (rank != spec.shape.size())
-    return makeError(ExitCode::Usage, fmt::format("{}: expected {} dimensions, got {}", where,
-                                                  spec.shape.size(), rank));
+    return makeError(ExitCode::Usage,
+                     fmt::format("{}: expected {}, got {}", where,
+                                 counted(spec.shape.size(), "dimension"), rank),
+                     rank + 1 == spec.shape.size() && input.batchDim
+                         ? "give a single sample as a batch of one (x.unsqueeze(0)), or compile "
+                           "again with example inputs of this shape"
+                         : "compile again with example inputs of this shape");
   for (size_t d = 0; d < rank; ++d) {
     int64_t expected = spec.shape[d].at(samples), got = tensor.size(static_cast<int64_t>(d));
     if (!spec.shape[d].dynamic && expected != got)

@@ -189,6 +189,14 @@ static llvm::Error expectKnown(const InputSpec &input, const c10::IValue &value,
       "micro-batch");
 }
 
+llvm::Error refuseEmptyBatch(int64_t microBatches) {
+  return makeError(
+      ExitCode::Usage,
+      fmt::format("micro-batches: expected 1, because the batch has no samples, got {}",
+                  microBatches),
+      "pass --microbatches 1, or a batch with samples");
+}
+
 llvm::Expected<std::vector<std::vector<c10::IValue>>>
 splitInputs(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, int64_t microBatches) {
   PIPEC_ASSERT(inputs.size() == signature.inputs.size(), "bound inputs");
@@ -202,6 +210,8 @@ splitInputs(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, int6
       return size.takeError();
     samples = *size;
   }
+  if (samples == 0 && microBatches > 1)
+    return refuseEmptyBatch(microBatches);
   if (microBatches > samples && microBatches > 1)
     return failf(ExitCode::Usage,
                  "micro-batches: expected at most {}, the number of samples, got {}", samples,

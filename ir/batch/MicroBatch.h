@@ -21,6 +21,9 @@ int64_t batchSizeOr(int64_t otherwise, const Signature &signature,
 llvm::Expected<std::vector<std::vector<c10::IValue>>>
 splitInputs(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, int64_t microBatches);
 
+/// Usage: more than one micro-batch of a batch without samples.
+llvm::Error refuseEmptyBatch(int64_t microBatches);
+
 /// Copies whose tensors have memory of their own and the same strides and requires_grad. What a
 /// model writes into them is visible nowhere else, and its operators compute the same bits. Only
 /// tensors whose elements share memory (expanded ones) lose their strides.

@@ -20,12 +20,8 @@ namespace pipec {
 
 namespace fs = std::filesystem;
 
-namespace {
+static constexpr llvm::StringLiteral kPrefix = "step-";
 
-constexpr uint64_t kMaxTextBytes = uint64_t(64) << 20;
-constexpr llvm::StringLiteral kPrefix = "step-";
-
-/// The step of a name that pipec gives; nothing for all others.
 std::optional<int64_t> stepOf(llvm::StringRef name) {
   int64_t step = 0;
   if (!name.consume_front(kPrefix) || name.getAsInteger(10, step) || step < 0 ||
@@ -33,6 +29,10 @@ std::optional<int64_t> stepOf(llvm::StringRef name) {
     return std::nullopt;
   return step;
 }
+
+namespace {
+
+constexpr uint64_t kMaxTextBytes = uint64_t(64) << 20;
 
 bool isOneCheckpoint(const std::string &path) {
   std::error_code ignored;

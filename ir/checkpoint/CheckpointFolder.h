@@ -27,6 +27,8 @@ llvm::Expected<OpenedCheckpoint> openCheckpoint(const std::string &path);
 /// The steps of the checkpoints in a directory, ascending; none if it does not exist. They may be
 /// damaged. Errors: IO.
 llvm::Expected<std::vector<int64_t>> checkpointSteps(const std::string &directory);
+/// The step of a name that pipec gives, as "step-10"; nothing for all others.
+std::optional<int64_t> stepOf(llvm::StringRef name);
 /// DIR/step-10.
 std::string checkpointPath(const std::string &directory, int64_t step);
 

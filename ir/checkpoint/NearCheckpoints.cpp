@@ -4,6 +4,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <set>
 
@@ -81,6 +83,23 @@ std::string whatACheckpointIs(const std::string &path) {
                      "directory step-N with a checkpoint.json";
   const std::vector<std::string> found = nearCheckpoints(path);
   return found.empty() ? text : text + "; near there: " + llvm::join(found, ", ");
+}
+
+llvm::Error refuseCheckpoint(const std::string &path, const std::string &wanted) {
+  const bool isOne = looksLikeCheckpoint(path);
+  std::error_code ignored;
+  if (fs::exists(path + "/plan.json", ignored) || !(isOne || holdsCheckpoints(path)))
+    return llvm::Error::success();
+  const auto step =
+      isOne ? stepOf(fs::path(withoutSlash(path)).filename().string()) : std::optional<int64_t>();
+  return makeError(ExitCode::BadArtifact,
+                   fmt::format("{}: expected {}, got {} of a training{}", path, wanted,
+                               isOne ? "a checkpoint" : "the checkpoints",
+                               step ? fmt::format(" (step {})", *step) : ""),
+                   fmt::format("pass what was trained, with --train --resume={0} to continue, or "
+                               "put the weights into a model: pipe-merge --checkpoint {0} --into "
+                               "MODEL.pt -o OUT.pt",
+                               path));
 }
 
 } // namespace pipec

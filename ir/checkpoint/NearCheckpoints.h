@@ -1,6 +1,8 @@
 // What a user may have meant who names a path that is no checkpoint.
 #pragma once
 
+#include "ir/support/Failure.h"
+
 #include <string>
 #include <vector>
 
@@ -17,5 +19,9 @@ std::vector<std::string> nearCheckpoints(const std::string &path);
 
 /// The help for a path that should be a checkpoint: what one is, and those near it.
 std::string whatACheckpointIs(const std::string &path);
+
+/// BadArtifact for a checkpoint, or a directory of checkpoints, where `wanted` ("an artifact") is
+/// expected: what it is, and which options take it. Success for all other paths.
+llvm::Error refuseCheckpoint(const std::string &path, const std::string &wanted);
 
 } // namespace pipec

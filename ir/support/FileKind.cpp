@@ -214,6 +214,10 @@ static FileKind kindOfDirectory(const std::string &path) {
   };
   if (has("MANIFEST") && has("plan.json"))
     return {kArtifact, "pass the .pt file that it was compiled from", kSaveValues};
+  if (has("checkpoint.json"))
+    return kind("a checkpoint of a training",
+                "put its weights into the model that was trained: pipe-merge --checkpoint DIR "
+                "--into MODEL.pt -o OUT.pt");
   if (has("saved_model.pb") || has("saved_model.pbtxt"))
     return kind("a TensorFlow SavedModel");
   if (has(".metadata") && hasEnding(".distcp"))

@@ -132,6 +132,9 @@ class Source(Against):
         self.compileNet()
         save("operator.pt", middle=OtherBlock)
         self.check(DAMAGED, "net.pipe", "operator.pt", "aten::sigmoid", "aten::relu", "against.py:", "in b")
+        text = self.pipec(DAMAGED, "pipe-check", "net.pipe", "--against", "operator.pt")
+        self.assertRegex(text.out, r"against +FAILED +see below\n")
+        self.assertEqual((text.out + text.err).count("the stages are not the source"), 1, text.out)
 
     def testFlagsAreThoseOfTheCompile(self):
         save("training.pt", training=True)

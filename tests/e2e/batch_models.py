@@ -144,6 +144,16 @@ class Trains(nn.Module):
         return self.b(self.drop(self.norm(self.a(x))))
 
 
+class TrainsOtherwise(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.drop = nn.Linear(8, 8), nn.Dropout(0.1)
+
+    @torch.jit.export
+    def encode(self, x: torch.Tensor):
+        return self.drop(self.a(x))
+
+
 class TimeFirst(nn.Module):
     def __init__(self):
         super().__init__()

@@ -256,6 +256,9 @@ class Batches(e2e.Case):
             result = self.pipec(0, "pipe-inspect", model, *more)
             self.assertRegex(result.err, r"note: norm, drop are in training mode \(batch_norm, dropout\).*--infer compiles them in eval mode")
         self.assertNotIn("training mode", self.pipec(0, "pipe-inspect", self.save("Trains")).err)
+        for training in (True, False):  # without a forward
+            note = self.pipec(0, "pipe-inspect", self.save("TrainsOtherwise", training=training)).err
+            self.assertEqual("note: drop is in training mode" in note, training, note)
         traced = torch.jit.trace(batch_models.Trains(), torch.randn(4, 8), check_trace=False)
         traced.save("traced.pt")
         _, result = self.compile(Path("traced.pt"), (torch.randn(4, 8),), "--infer")

@@ -246,9 +246,9 @@ class Checkpoints(e2e.Case):
         self.refused(USAGE, "--optimizer: expected that of the checkpoint", *again(*run[:-1], "adamw,lr=0.01,beta1=0.8"))
         self.refused(USAGE, "got none", *again(*run[:-2]))
         self.refused(USAGE, "--seed: expected 7, that of the checkpoint, got 8", *again(*run, "--seed", 8))
-        self.refused(USAGE, "--batch: batch: expected 10, as in the checkpoint, got 5", *again("--data", "data.pt", "--batch", 5, *run[4:]))
+        self.refused(USAGE, "--batch: expected 10, as in the checkpoint, got 5", *again("--data", "data.pt", "--batch", 5, *run[4:]))
         self.refused(USAGE, "--shuffle: shuffle: expected false", *again(*run, "--shuffle"))
-        self.refused(USAGE, "--data: data: expected samples, as in the checkpoint, got one batch", *again("--inputs", "micro.pt", *run[4:]))
+        self.refused(USAGE, "--data: expected samples, as in the checkpoint, got one batch", *again("--inputs", "micro.pt", *run[4:]))
         done = self.pipec(0, *again("--data", "data.pt", "--batch", 10, "--microbatches", 1, "--optimizer", "adamw,lr=0.02", "--clip-norm", 1, "--threads", 2,
                                     "--lr-schedule", "linear", "--freeze", "a.*", "--loss-reduction", "sum"))
         for text in ("--microbatches: this run has 1, the checkpoint was written with 2", "--optimizer: this run has adamw,lr=0.02", "--clip-norm: this run has 1",
@@ -286,10 +286,12 @@ class Checkpoints(e2e.Case):
         for path, problem, near in (("runs", "expected a checkpoint, got none", "runs/first, "), ("c/step-3", "cannot read c/step-3", "c/step-2, c/step-4"),
                                     ("c/step-4/stage-0.pt", "expected a checkpoint, got a file", "c/step-4"), ("micro.pt", "expected a checkpoint, got a file", "")):
             self.refused(IO, [problem, what + near], *command, f"--resume={path}")
-        for path, problem in (("c/step-2", "a checkpoint"), ("c", "the checkpoints")):
-            for option in ([], ["--train"]):
-                self.refused(DAMAGED, [f"{path}: expected a model or an artifact, got {problem} of a training", f"--train --resume={path} to continue",
-                                       f"pipe-merge --checkpoint {path} --into"], "pipe-run", path, *option, "--inputs", "micro.pt")
+        for path, problem in (("c/step-2", "a checkpoint of a training (step 2)"), ("c/step-2/", "a checkpoint of a training (step 2)"), ("c", "the checkpoints of a training")):
+            for wanted, other in (("a model or an artifact", ["pipe-run", path, "--inputs", "micro.pt"]), ("a model or an artifact", ["pipe-run", path, "--train", "--inputs", "micro.pt"]),
+                                    ("an artifact or a TorchScript file", ["pipe-inspect", path]), ("an artifact", ["pipe-check", path]),
+                                    ("a model or an artifact", ["pipe-check", pipe, "--against", path]), ("an artifact", ["pipe-merge", path, "-o", "never.pt"])):
+                self.refused(DAMAGED, [f"{path}: expected {wanted}, got {problem}", f"--train --resume={path} to continue", f"pipe-merge --checkpoint {path} --into"], *other)
+        self.refused(3, ["c/step-2: expected a TorchScript model, got a checkpoint of a training", "pipe-merge --checkpoint"], "pipe-compile", "c/step-2", "--stages", 2)
         self.refused(DAMAGED, "expected a checkpoint, got an artifact", *command, f"--resume={pipe}")
         for options, text in ((["--checkpoint-every", 2], "--checkpoint-every: expected --checkpoint with it"), (["--keep", 2], "--keep: expected --checkpoint with it"),
                               (["--resume"], "--resume: expected a directory or --checkpoint with it"), (["--checkpoint", "d", "--keep", 0], "--keep: expected at least 1, got 0"),
@@ -484,7 +486,7 @@ class Checkpoints(e2e.Case):
         self.refused(USAGE, ["last: expected a value of the kind that the artifact has, NoneType, got Tensor", "--into MODEL.pt"], "pipe-merge", pipe, "--checkpoint",
                      "c", "-o", "x.pt")
         self.refused(USAGE, "--state: expected it without --checkpoint, got both", "pipe-merge", "--into", model, "--state", "state.pt", "--checkpoint", "c", "-o", "x.pt")
-        self.refused(USAGE, ["missing argument MODEL.pipe", "needs no artifact"], "pipe-merge", "--checkpoint", "c", "-o", "x.pt")
+        self.refused(USAGE, ["missing argument MODEL.pipe", "both --into MODEL.pt, the model that was compiled"], "pipe-merge", "--checkpoint", "c", "-o", "x.pt")
         self.refused(USAGE, "-o: c/step-3/stage-0.pt is inside a checkpoint", "pipe-merge", "--into", model, "--checkpoint", "c", "-o", "c/step-3/stage-0.pt",
                      "--force")
         self.refused(USAGE, "--output: c/step-3/new.pt is inside a checkpoint", "pipe-run", pipe, "--train", *run, "--output", "c/step-3/new.pt")

@@ -81,6 +81,11 @@ class FirstCalls(e2e.Case):
             self.refused(USAGE, "expected at most 4, the number of samples, got 100000", "pipe-run", model, "--inputs", "f32[4,8]", "--microbatches", 100000)
             self.assertLess(time.monotonic() - start, 10)
 
+    def testABatchWithoutSamples(self):
+        for model in ("chain.pipe", "chain.pt"):
+            self.refused(USAGE, ["micro-batches: expected 1, because the batch has no samples, got 2", "help: pass --microbatches 1"], "pipe-run", model, "--inputs", "f32[0,8]", "--microbatches", 2)
+            self.pipec(0, "pipe-run", model, "--inputs", "f32[0,8]", "--microbatches", 1)
+
     def testWhatDoesNotFitIntoMemoryIsRefused(self):
         huge = "f32[64,3,99999,99999]"
         for command in (["pipe-run", "chain.pipe"], ["pipe-run", "chain.pt"], ["pipe-compile", "chain.pt", "--at", "b", "--dry-run"]):

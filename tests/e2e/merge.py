@@ -1,6 +1,7 @@
 """pipe-merge: the stages as one ordinary TorchScript model, which plain PyTorch loads and which is the source: its numbers, names,
 arguments, defaults, result, ties and state."""
 import os
+import resource
 import shutil
 from pathlib import Path
 
@@ -217,6 +218,14 @@ class Files(Merge):
         self.refused(USAGE, "-o", "pipe-merge", "files.pipe")
         self.refused(8, "no/such", "pipe-merge", "files.pipe", "-o", "no/such/merged.pt")
         self.assertEqual(sorted(e2e.files("files.pipe")), sorted(["MANIFEST", "plan.json", "schedule.csv", "stage-0.ir", "stage-0.pt", "stage-1.ir", "stage-1.pt"]))
+
+    def testFullDisk(self):
+        """A limit on the size of files stands for a disk without room."""
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+        for options in ([], ["--into", e2e.MODELS / "mlp.pt"]):
+            self.refused(8, ["full.pt: cannot write: file too large: a limit of the shell stops it at 1000 bytes", "help: raise the limit: ulimit -f unlimited"],
+                         "pipe-merge", "files.pipe", *options, "-o", "full.pt", before=limit)
+        self.assertEqual([name for name in os.listdir(".") if "full" in name], [], "nothing half-written is left")
 
     def testDamageIsRefused(self):
         shutil.rmtree("damaged.pipe", ignore_errors=True)

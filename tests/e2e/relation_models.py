@@ -265,7 +265,7 @@ class UntilAll(Layers):
         return y
 
 
-# Averages over as many elements as data selects.
+# Means over the elements that count.
 
 
 class Tokens(Layers):

@@ -32,7 +32,7 @@ SILENT = {"Norms": (torch.randn(4, 3, 8, 8),), "Steps": (torch.randn(5, 4, 8),),
           "Sorted": (torch.randn(4, 8), torch.tensor([3, 1, 2, 5])), "Grouped": x(), "Chosen": x(), "Labels": (torch.randn(4, 8), torch.randint(0, 8, (4,))), "Refuses": x(),
           "PerSample": x(), "PaddedToLongest": (torch.randn(4, 6, 8), torch.tensor([6, 3, 5, 4])),
           "TableInDict": ({"x": torch.randn(4, 8), "table": torch.randn(9, 8), "ids": torch.tensor([8, 0, 3, 3])},)}
-NOTE = "look at several samples|as data selects|differs from that of micro-batches|were not compared"
+NOTE = "look at several samples|mean over the elements that count|differs from that of micro-batches|were not compared"
 
 
 class Relations(e2e.Case):
@@ -87,7 +87,7 @@ class Relations(e2e.Case):
     def testAveragesOfSelectedElements(self):
         for name, (inputs, operator) in AVERAGES.items():
             with self.subTest(name):
-                notes = [line for line in self.said(self.compile(name, inputs)) if "as data selects" in line]
+                notes = [line for line in self.said(self.compile(name, inputs)) if "mean over the elements that count" in line]
                 self.assertEqual(len(notes), 1, name)
                 self.assertIn(operator, notes[0])
 

@@ -283,8 +283,13 @@ class TrainLosses(e2e.Case):
         # Not where something else is the cause.
         _, done = self.compiled(Normed, torch.randn(10, 6))
         self.assertIn("which differs from the whole batch", done.err)
-        self.assertIn("the model writes state, as batch norm does", done.err)
+        cause = "batch norm (norm) uses the statistics of each micro-batch"
+        self.assertIn(cause, done.err)
         self.assertNotIn("return (sum, count)", done.err)
+        for options in ([], ["--batch-norm", "deferred"]):
+            done = self.pipec(0, "pipe-run", "m.pt", "--train", "--inputs", "batch.pt", "--microbatches", 2, *options)
+            self.assertIn(cause, done.err)
+            self.assertNotIn("return (sum, count)", done.err)
         _, done = self.compiled(StepsFirst, torch.randn(7, 10, 6))
         self.assertIn("if dimension 0 of x is not the batch, pass --batch-dim x=K", done.err)
 

@@ -620,6 +620,14 @@ class TrainRuns(e2e.Case):
         self.assertEqual([entry["name"] for entry in plan["signature"]["inputs"]], ["x", "scale", "target", "scale_of_loss"])
         names = {parameter["name"] for parameter in plan["training"]["parameters"]}
         self.assertEqual(names, {"a.weight", "a.bias", "b.weight", "b.bias", "loss.weight", "loss.bias", "loss_.weight"})
+        merged = self.pipec(0, "pipe-merge", "joined.pipe", "-o", "merged.pt", "--force")
+        self.assertIn("note: the only method of the merged model is forward_with_loss, ", merged.err)
+        self.assertIn("pipe-merge joined.pipe --into MODEL.pt -o OUT.pt", merged.err)
+        into = self.pipec(0, "pipe-merge", "joined.pipe", "--into", "body.pt", "-o", "own.pt", "--force")
+        self.assertIn("left out: ", into.err)
+        self.assertIn(" of the loss, which body.pt does not have: ", into.err)
+        self.assertIn("loss_.weight", into.err)
+        self.sameBits([*body.state_dict().values()], [*torch.jit.load("own.pt").state_dict().values()])
         run = ["--train", "--inputs", "batch.pt", "--microbatches", 3, "--steps", 3, "--optimizer", "sgd,lr=0.1"]
         expected = self.trained("body.pt", *run, "--loss", "criterion.pt")
         for schedule in ("1f1b", "zb-h1"):

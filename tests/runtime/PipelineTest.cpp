@@ -151,6 +151,11 @@ TEST(Pipeline, RefusesWhatThePlanDoesNotAllowAndStaysUsable) {
                          "input x, micro-batch 0, dimension 1: expected size 8, got 9"));
   EXPECT_TRUE(failedWith(pipeline->infer({at::ones({4, 8, 1}), 2}), ExitCode::Usage,
                          "expected 2 dimensions, got 3"));
+  auto sample = pipeline->infer({at::ones({8}), 2});
+  ASSERT_FALSE(static_cast<bool>(sample));
+  const ErrorText text = describe(sample.takeError());
+  EXPECT_EQ(text.message, "input x, micro-batch 0: expected 2 dimensions, got 1");
+  EXPECT_NE(text.help.find("give a single sample as a batch of one"), std::string::npos);
   EXPECT_TRUE(failedWith(pipeline->infer({at::ones({4, 8}, at::kDouble), 2}), ExitCode::Usage,
                          "expected dtype float32, got float64"));
   EXPECT_TRUE(succeeded(pipeline->infer(batch(4))));

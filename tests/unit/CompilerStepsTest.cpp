@@ -251,6 +251,7 @@ TEST(OperatorTimes, BackwardsAreHeldAgainstTheWholeModels) {
   const std::string steps = notesOf(chain, {at::ones({2, 8})});
   EXPECT_NE(steps.find("the operators' backwards add up to "), std::string::npos) << steps;
   EXPECT_NE(steps.find(" ms, the whole model's takes "), std::string::npos) << steps;
+  EXPECT_NE(steps.find("larger --cost-budget"), std::string::npos) << steps;
   request.mostBytes = 100; // half of what the machine has
   const std::string large = notesOf(chain, {at::ones({2, 8})});
   EXPECT_NE(

@@ -45,7 +45,7 @@ llvm::Expected<std::string> leaveReproducer(const ErrorText &error,
   parts.files.emplace_back("README.txt", reproducerReadme(error, command, parts.about));
   for (const auto &[name, text] : parts.files)
     TRY(made.write(name, text));
-  if (info.trace)
+  if (info.trace) // fails as the command did
     runInChild([&] { llvm::consumeError(info.trace(made.directory())); });
   return made.publish();
 }

@@ -52,7 +52,7 @@ ReproducerParts OptInput::parts(const std::string &passes) {
                   "PASS'\n";
     return parts;
   }
-  if (text_.empty() && file != "-") // after a crash
+  if (text_.empty() && file != "-") // after a crash; an unreadable file stays empty here
     llvm::consumeError(readText());
   if (!namesWeights())
     parts.files.emplace_back(inputName(), text_);
@@ -106,7 +106,7 @@ llvm::Expected<std::vector<ParsedModel>> OptInput::parse() const {
 /// The text as read, without references to weights in other files.
 std::string OptInput::textWithoutWeights() const {
   llvm::Expected<std::vector<ParsedModel>> models = parse();
-  if (!models) {
+  if (!models) { // the reproducer is of this error
     llvm::consumeError(models.takeError());
     return text_;
   }
@@ -115,7 +115,7 @@ std::string OptInput::textWithoutWeights() const {
     if (llvm::Expected<std::string> text = PassDumps::text(parsed.model, parsed.costs))
       all += (all.empty() ? "" : "# -----\n") + *text;
     else
-      llvm::consumeError(text.takeError());
+      llvm::consumeError(text.takeError()); // the others may reproduce the failure
   return all;
 }
 

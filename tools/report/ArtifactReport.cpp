@@ -20,7 +20,7 @@ void printSignature(llvm::raw_ostream &out, const Signature &signature) {
       out << sizes << "\n";
   }
   out << "\n";
-  printHeading(out, "outputs");
+  printHeading(out, "results");
   outputsTable(signature).print(out);
 }
 

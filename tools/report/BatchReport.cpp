@@ -13,36 +13,6 @@ namespace {
 
 std::string shapeText(const TensorSpec &spec) { return spec.known ? shapeOf(spec) : "-"; }
 
-std::string cutText(const InputSpec &input) {
-  auto text = [](std::optional<int64_t> dim) {
-    return dim ? fmt::format("cut along dimension {}", *dim) : std::string("whole");
-  };
-  if (input.parts.empty())
-    return text(input.batchDim);
-  std::string parts;
-  for (const PartDim &part : input.parts)
-    parts += (parts.empty() ? "" : ", ") + part.path + " " + text(part.dim);
-  return parts + (input.batchDim ? ", others " + text(input.batchDim) : "");
-}
-
-std::string mergeText(const MergeRule &rule) {
-  switch (rule.kind) {
-  case MergeRule::Kind::Concat:
-    return fmt::format("concat along dimension {}", rule.dim);
-  case MergeRule::Kind::Join:
-    return rule.dim == 0 ? "lists joined" : "inner lists joined";
-  case MergeRule::Kind::Same:
-    return "same in all";
-  case MergeRule::Kind::Mean:
-    return "mean";
-  case MergeRule::Kind::Sum:
-    return "sum";
-  case MergeRule::Kind::List:
-    return "list";
-  }
-  return "";
-}
-
 std::string equalWord(const ResultCheck &check) {
   switch (check.equal) {
   case ResultCheck::Equal::Yes:

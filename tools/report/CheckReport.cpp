@@ -24,9 +24,11 @@ llvm::StringRef toString(CheckStep::Result result) {
 } // namespace
 
 void printCheck(llvm::raw_ostream &out, const ArtifactCheck &check) {
+  // The verdict below says the first finding, and a table below all of several.
   Table table({{"check"}, {"result"}, {"what"}});
   for (const CheckStep &step : check.steps)
-    table.addRow({step.name, toString(step.result).str(), step.detail});
+    table.addRow({step.name, toString(step.result).str(),
+                  step.result == CheckStep::Result::Failed ? "see below" : step.detail});
   table.print(out);
   if (check.findings.size() < 2)
     return;

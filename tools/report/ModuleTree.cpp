@@ -67,10 +67,14 @@ llvm::Expected<ModuleTree> readModuleTree(const std::string &path, const std::st
     Walk walk;
     walk.visit(module, "", 0);
     ModuleTree tree{walk.take(), ""};
+    TrainingModules found;
     if (module.find_method(method))
-      tree.trainingNote =
-          trainingModules(module, method)
-              .note("pipe-compile --infer compiles them in eval mode" + kUnlessConstant);
+      found = trainingModules(module, method);
+    else // a class without forward: any of its methods may be compiled
+      for (const torch::jit::Method &other : module.get_methods())
+        found.add(trainingModules(module, other.name()));
+    tree.trainingNote =
+        found.note("pipe-compile --infer compiles them in eval mode" + kUnlessConstant);
     return tree;
   });
 }

@@ -226,7 +226,7 @@ private:
       note("There are no channels.");
     table("Ties", tiesTable(plan_));
     table("Inputs", inputsTable(plan_.signature));
-    table("Outputs", outputsTable(plan_.signature));
+    table("Results", outputsTable(plan_.signature));
     html_ += "</section>\n";
   }
 

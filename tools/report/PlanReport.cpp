@@ -88,6 +88,36 @@ std::string sizesSentence(const Signature &signature, llvm::ArrayRef<PartSizes> 
   return texts.empty() ? "" : "sizes: " + llvm::join(texts, "; ") + " may differ from run to run";
 }
 
+std::string cutText(const InputSpec &input) {
+  auto text = [](std::optional<int64_t> dim) {
+    return dim ? fmt::format("cut along dimension {}", *dim) : std::string("whole");
+  };
+  if (input.parts.empty())
+    return text(input.batchDim);
+  std::string parts;
+  for (const PartDim &part : input.parts)
+    parts += (parts.empty() ? "" : ", ") + part.path + " " + text(part.dim);
+  return parts + (input.batchDim ? ", others " + text(input.batchDim) : "");
+}
+
+std::string mergeText(const MergeRule &rule) {
+  switch (rule.kind) {
+  case MergeRule::Kind::Concat:
+    return fmt::format("concat along dimension {}", rule.dim);
+  case MergeRule::Kind::Join:
+    return rule.dim == 0 ? "lists joined" : "inner lists joined";
+  case MergeRule::Kind::Same:
+    return "same in all";
+  case MergeRule::Kind::Mean:
+    return "mean";
+  case MergeRule::Kind::Sum:
+    return "sum";
+  case MergeRule::Kind::List:
+    return "list";
+  }
+  return "";
+}
+
 Table stagesTable(const Plan &plan) {
   int64_t flops = 0;
   for (const StagePlan &stage : plan.stages)
@@ -153,22 +183,20 @@ Table tiesTable(const Plan &plan) {
 }
 
 Table inputsTable(const Signature &signature) {
-  Table table({{"input"}, {"type"}, {"shape"}, {"batch dimension"}, {"optional"}});
+  Table table({{"input"}, {"type"}, {"shape"}, {"given to a micro-batch"}, {"optional"}});
   for (const InputSpec &input : signature.inputs)
     table.addRow({input.name, input.type, input.tensor.known ? shapeOf(input.tensor) : "-",
-                  batchDimText(input), input.defaultValue ? "yes" : ""});
+                  cutText(input), input.defaultValue ? "yes" : ""});
   return table;
 }
 
 Table outputsTable(const Signature &signature) {
   const std::vector<std::string> paths = outputPaths(signature);
-  Table table({{"path"}, {"type"}, {"shape"}, {"merged by"}});
+  Table table({{"result"}, {"type"}, {"shape"}, {"merged by"}});
   for (size_t l = 0; l < signature.leaves.size(); ++l) {
     const OutputLeaf &leaf = signature.leaves[l];
     table.addRow({paths[l], leaf.type, leaf.tensor.known ? shapeOf(leaf.tensor) : "-",
-                  leaf.merge.kind == MergeRule::Kind::Concat
-                      ? fmt::format("concat {}", leaf.merge.dim)
-                      : toString(leaf.merge.kind).str()});
+                  isCut(signature) ? mergeText(leaf.merge) : "one micro-batch"});
   }
   return table;
 }

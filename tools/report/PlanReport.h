@@ -16,6 +16,10 @@ std::string modulesOf(const std::string &first, const std::string &last);
 std::string modulesOf(const StagePlan &stage);
 /// "float32[B,8]", or "?" if nothing is known.
 std::string shapeOf(const TensorSpec &spec);
+/// "cut along dimension 0", "whole", or each part of a tree with its own.
+std::string cutText(const InputSpec &input);
+/// "concat along dimension 0".
+std::string mergeText(const MergeRule &rule);
 /// "sizes: dimension 1 of ids, mask may differ from run to run"; empty if no size may. A plan does
 /// not know the `parts` of arguments that are trees.
 std::string sizesSentence(const Signature &signature, llvm::ArrayRef<PartSizes> parts = {});

@@ -182,20 +182,6 @@ llvm::Error checkOptions(bool isArtifact) {
   return llvm::Error::success();
 }
 
-/// Tensors of a training, and not the model that they belong to.
-llvm::Error refuseCheckpoint(const std::string &path) {
-  const bool isOne = looksLikeCheckpoint(path);
-  if (llvm::sys::fs::exists(path + "/plan.json") || !(isOne || holdsCheckpoints(path)))
-    return llvm::Error::success();
-  return makeError(ExitCode::BadArtifact,
-                   fmt::format("{}: expected a model or an artifact, got {} of a training", path,
-                               isOne ? "a checkpoint" : "the checkpoints"),
-                   fmt::format("pass what was trained, with --train --resume={0} to continue, or "
-                               "put the weights into a model: pipe-merge --checkpoint {0} --into "
-                               "MODEL.pt -o OUT.pt",
-                               path));
-}
-
 /// Checked before any device is opened: the plan may have fewer ranks than the given devices.
 llvm::Error checkDeviceNumber(bool isArtifact) {
   if (!isArtifact || deviceList().size() < 2 || given(schedule)) // which places the stages anew
@@ -261,7 +247,7 @@ llvm::Expected<RunCommand> readRunCommand() {
   command.model = model;
   command.isArtifact = llvm::sys::fs::is_directory(model);
   if (command.isArtifact)
-    TRY(refuseCheckpoint(model));
+    TRY(refuseCheckpoint(model, "a model or an artifact"));
   TRY(checkOptions(command.isArtifact));
   if (command.training)
     TRY(checkTrainedModel(*command.training, command.isArtifact));

@@ -123,7 +123,7 @@ llvm::Error TrainCheckpoints::refuseOthers() const {
                                          : std::string("of another training"),
                                    step),
                        "pass another directory");
-    llvm::consumeError(other.takeError());
+    llvm::consumeError(other.takeError()); // a damaged one: its successor moves it aside
   }
   return llvm::Error::success();
 }

@@ -165,13 +165,15 @@ llvm::Error TrainingBatches::checkPosition(const std::map<std::string, std::stri
     const auto before = saved.find(key), after = now.find(key);
     const std::string expected = before == saved.end() ? "none" : before->second;
     const std::string got = after == now.end() ? "none" : after->second;
+    const std::string name =
+        option == std::string("--") + key ? option : fmt::format("{}: {}", option, key);
     if (expected != got)
-      return makeError(ExitCode::Usage,
-                       fmt::format("{}: {}: expected {}, as in the checkpoint, got {}", option, key,
-                                   expected, got),
-                       "the position in the data counts steps of the same samples; to train on "
-                       "with others, merge the checkpoint into the model (pipe-merge "
-                       "--checkpoint) and begin anew");
+      return makeError(
+          ExitCode::Usage,
+          fmt::format("{}: expected {}, as in the checkpoint, got {}", name, expected, got),
+          "the position in the data counts steps of the same samples; to train on "
+          "with others, merge the checkpoint into the model (pipe-merge "
+          "--checkpoint) and begin anew");
   }
   return llvm::Error::success();
 }

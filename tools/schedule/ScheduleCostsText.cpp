@@ -23,7 +23,7 @@ llvm::Expected<int64_t> parseMilliseconds(llvm::StringRef text) {
   llvm::Expected<int64_t> time = parseDuration(text.str() + "ms");
   if (time)
     return time;
-  llvm::consumeError(time.takeError());
+  llvm::consumeError(time.takeError()); // the one below names both forms
   double number = 0;
   if (!text.getAsDouble(number) && number * 1e6 > double(kMostNs))
     return kMostNs + 1;
