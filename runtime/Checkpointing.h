@@ -22,7 +22,8 @@ struct ResumedTraining {
   std::map<std::string, std::string> program; // CheckpointOptions::program
   /// For the user: options that are not those of the checkpoint and change numbers.
   std::vector<std::string> differences;
-  std::vector<std::string> warnings; // damaged checkpoints that were passed over, other versions
+  std::vector<std::string> warnings;   // damaged checkpoints that were passed over, other versions
+  std::vector<std::string> passedOver; // their paths
 };
 
 } // namespace pipec

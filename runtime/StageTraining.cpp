@@ -229,6 +229,13 @@ llvm::Error StageTraining::setOptimizerState(size_t attribute, OptimizerState st
   return optimizer_.setState(static_cast<size_t>(found - owned_.begin()), std::move(state));
 }
 
+llvm::Error StageTraining::checkOptimizerState(size_t attribute, const OptimizerState &state) {
+  const auto found = llvm::find(owned_, attribute);
+  if (found == owned_.end())
+    return llvm::Error::success();
+  return optimizer_.checkState(static_cast<size_t>(found - owned_.begin()), state);
+}
+
 llvm::Error StageTraining::optimize(double rateFactor, const Fence &ready) {
   if (owned_.empty())
     return llvm::Error::success();

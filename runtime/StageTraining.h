@@ -87,6 +87,8 @@ public:
   OptimizerState optimizerState(size_t attribute) const;
   /// As Optimizer::setState; without an optimizer of this attribute nothing happens.
   llvm::Error setOptimizerState(size_t attribute, OptimizerState state);
+  /// As Optimizer::checkState; without an optimizer of this attribute all is well.
+  llvm::Error checkOptimizerState(size_t attribute, const OptimizerState &state);
 
   StageExecutor &executor() { return executor_; }
 

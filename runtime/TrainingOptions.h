@@ -33,7 +33,7 @@ enum class BatchNorm {
 /// way.
 enum class Precision {
   Full, // the model's own dtypes
-  Bf16, // bfloat16 where LibTorch's autocast of the CPU has it
+  Bf16, // bfloat16 where LibTorch's autocast of the device has it
 };
 
 struct TrainingOptions {

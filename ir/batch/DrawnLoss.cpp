@@ -50,39 +50,42 @@ MergeRule ruleOfDrawnLoss(const OutputLeaf &leaf) {
 
 llvm::Error checkDrawnLosses(BatchDiscovery &found, Signature &signature,
                              const DiscoveryOptions &options) {
-  // A pair of a sum and its count has no mean.
   if (!options.trains || !options.withoutDropout || !options.drawsRandom() ||
-      !found.trial.notTried(/*drawsRandom=*/false).empty() || mayBePair(signature))
+      !found.trial.notTried(/*drawsRandom=*/false).empty())
     return llvm::Error::success();
+  const bool isPair = mayBePair(signature);
   const std::vector<bool> given = givenLeaves(signature, options.merges);
-  std::vector<size_t> losses;
+  std::vector<size_t> tried;
   for (size_t l = 0; l < signature.leaves.size(); ++l)
     if (const Kind kind = signature.leaves[l].merge.kind;
-        mayBeLoss(signature.leaves[l]) && (kind == Kind::Mean || kind == Kind::List) && !given[l])
-      losses.push_back(l);
-  if (losses.empty())
+        !given[l] &&
+        (isPair || (mayBeLoss(signature.leaves[l]) && (kind == Kind::Mean || kind == Kind::List))))
+      tried.push_back(l);
+  if (tried.empty())
     return llvm::Error::success();
   return guardTorchVoid(ExitCode::Other, "comparing losses without dropout", [&] {
     const Halves halves = withoutDropout(found.trial, options.withoutDropout);
     Signature means = signature, sums = signature;
-    for (size_t l : losses) {
-      means.leaves[l].merge = {.kind = Kind::Mean, .dim = 0};
+    for (size_t l : tried) {
+      if (mayBeLoss(signature.leaves[l])) // a count has no mean
+        means.leaves[l].merge = {.kind = Kind::Mean, .dim = 0};
       sums.leaves[l].merge = {.kind = Kind::Sum, .dim = 0};
     }
     const auto ofMeans = checkHalves(means, halves, kPartSamples);
     const auto ofSums = checkHalves(sums, halves, kPartSamples);
-    for (size_t l : losses) {
-      if (!ofMeans || !ofSums || (*ofMeans)[l].equal == Equal::NotTried)
+    for (size_t l : tried) {
+      if (!ofMeans || !ofSums || (*ofSums)[l].equal == Equal::NotTried)
         continue;
       MergeRule &rule = signature.leaves[l].merge;
-      if ((*ofMeans)[l].equal == Equal::Yes) {
+      if (mayBeLoss(signature.leaves[l]) && (*ofMeans)[l].equal == Equal::Yes) {
         rule = means.leaves[l].merge;
         found.results[l] = {Equal::Yes, kCalm};
+        found.shown[l] = isPair;
       } else if ((*ofSums)[l].equal == Equal::Yes) {
         rule = sums.leaves[l].merge;
         found.results[l] = {Equal::Yes, kCalm};
         found.shown[l] = true;
-      } else if (rule.kind == Kind::Mean) {
+      } else if (rule.kind == Kind::Mean && !isPair) { // of a pair no mean is taken
         found.results[l] = {Equal::No, fmt::format("{}: {}", kCalm, (*ofMeans)[l].reason)};
       }
     }

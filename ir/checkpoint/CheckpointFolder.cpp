@@ -153,10 +153,12 @@ findCheckpoint(const std::string &path, WhichCheckpoint which,
     return makeError(ExitCode::IO, path + ": expected a checkpoint, got a file",
                      whatACheckpointIs(path));
   std::vector<int64_t> steps = TRY(checkpointSteps(path));
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings, passedOver;
   for (int64_t step : llvm::reverse(steps)) {
-    llvm::Expected<OpenedCheckpoint> one = open(checkpointPath(path, step));
+    const std::string at = checkpointPath(path, step);
+    llvm::Expected<OpenedCheckpoint> one = open(at);
     if (one) {
+      one->passedOver = std::move(passedOver);
       one->warnings.insert(one->warnings.begin(), warnings.begin(), warnings.end());
       return std::optional(std::move(*one));
     }
@@ -166,6 +168,7 @@ findCheckpoint(const std::string &path, WhichCheckpoint which,
     if (text.code != ExitCode::BadArtifact) // a disk that cannot be read now, a newer pipec
       return makeError(text.code, text.message, text.help);
     warnings.push_back("this checkpoint is damaged and not used: " + text.message);
+    passedOver.push_back(at);
   }
   if (!steps.empty())
     return makeError(ExitCode::BadArtifact,

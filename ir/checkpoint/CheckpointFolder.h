@@ -18,6 +18,7 @@ struct OpenedCheckpoint {
   std::string directory;
   CheckpointText text;
   std::vector<std::string> warnings;
+  std::vector<std::string> passedOver; // newer ones that are damaged
 };
 
 /// One checkpoint. Errors: BadArtifact for anything that is missing, changed or not what

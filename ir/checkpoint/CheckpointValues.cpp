@@ -238,15 +238,14 @@ llvm::Expected<CheckpointValues> CheckpointValues::read(const OpenedCheckpoint &
   return result;
 }
 
-llvm::Expected<ReadCheckpoint> readCheckpoint(const std::string &path, WhichCheckpoint which) {
+llvm::Expected<ReadCheckpoint> readCheckpoint(const std::string &path, WhichCheckpoint which,
+                                              CheckValues check) {
   ReadCheckpoint result;
-  result.opened =
-      TRY(someCheckpoint(path, which, [&](const OpenedCheckpoint &found) -> llvm::Error {
-        llvm::Expected<CheckpointValues> values = CheckpointValues::read(found);
-        if (values)
-          result.values = std::move(*values);
-        return values.takeError();
-      }));
+  auto read = [&](const OpenedCheckpoint &found) -> llvm::Error {
+    result.values = TRY(CheckpointValues::read(found));
+    return check(found, result.values);
+  };
+  result.opened = TRY(someCheckpoint(path, which, read));
   return result;
 }
 

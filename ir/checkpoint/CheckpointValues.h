@@ -5,6 +5,7 @@
 
 #include "ir/checkpoint/CheckpointFolder.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <ATen/core/ivalue.h>
 
@@ -51,8 +52,12 @@ struct ReadCheckpoint {
   OpenedCheckpoint opened;
   CheckpointValues values;
 };
+/// Whether the values fit what is going to use them. Errors: BadArtifact if they are damaged.
+using CheckValues =
+    llvm::function_ref<llvm::Error(const OpenedCheckpoint &, const CheckpointValues &)>;
 /// The checkpoint that someCheckpoint() finds, with its values. One whose values are damaged is
-/// damaged. Errors: those of someCheckpoint and CheckpointValues::read.
-llvm::Expected<ReadCheckpoint> readCheckpoint(const std::string &path, WhichCheckpoint which);
+/// damaged. Errors: those of someCheckpoint, CheckpointValues::read and `check`.
+llvm::Expected<ReadCheckpoint> readCheckpoint(const std::string &path, WhichCheckpoint which,
+                                              CheckValues check);
 
 } // namespace pipec

@@ -53,6 +53,13 @@ llvm::Error checkStateFits(const SavedValue &saved, const at::Tensor &parameter)
   return llvm::Error::success();
 }
 
+llvm::Error checkDeclared(const SavedValue &saved, const c10::TypePtr &type) {
+  if (!type || asDeclared(saved.value, type))
+    return llvm::Error::success();
+  return failf(ExitCode::BadArtifact, "checkpoint: {}: expected a value of type {}, got a {}",
+               saved.about.name, type->annotation_str(), saved.value.tagKind());
+}
+
 llvm::Error checkNoneIsLeft(const CheckpointValues &values, const std::vector<std::string> &names) {
   const std::set<std::string> known(names.begin(), names.end());
   for (const SavedValue &saved : values.all()) {
@@ -68,11 +75,9 @@ llvm::Error checkNoneIsLeft(const CheckpointValues &values, const std::vector<st
   return llvm::Error::success();
 }
 
-llvm::Error missingIn(const OpenedCheckpoint &checkpoint, const std::string &name) {
-  return makeError(
-      ExitCode::Usage,
-      fmt::format("{}: {}: expected it in the checkpoint, got none", checkpoint.directory, name),
-      "pass the model that the checkpoint was trained from");
+llvm::Error missingInCheckpoint(const std::string &name) {
+  return makeError(ExitCode::Usage, name + ": expected it in the checkpoint, got none",
+                   "pass the model that the checkpoint was trained from");
 }
 
 llvm::Expected<c10::IValue> restored(const c10::IValue &saved, const c10::IValue &current,

@@ -12,10 +12,12 @@ namespace pipec {
 llvm::Error checkFits(const SavedValue &saved, const at::Tensor &model);
 /// The same for the optimizer's state of a parameter. Errors: BadArtifact.
 llvm::Error checkStateFits(const SavedValue &saved, const at::Tensor &parameter);
+/// Errors: BadArtifact naming a value that the declared type cannot have. type: null if unknown.
+llvm::Error checkDeclared(const SavedValue &saved, const c10::TypePtr &type);
 /// Errors: Usage for a parameter of the checkpoint that the model does not have. names: all that
 /// the model has.
 llvm::Error checkNoneIsLeft(const CheckpointValues &values, const std::vector<std::string> &names);
-llvm::Error missingIn(const OpenedCheckpoint &checkpoint, const std::string &name);
+llvm::Error missingInCheckpoint(const std::string &name);
 
 /// The value to use for an attribute that held `current`: tensors of the same layout are copied
 /// into their own memory, which others may share; others go to the device of its tensors. Errors:

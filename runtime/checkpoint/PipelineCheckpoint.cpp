@@ -96,6 +96,7 @@ public:
                const CheckpointValues &values)
       : core_(core), plan_(core.artifact.plan), checkpoint_(checkpoint), values_(values) {}
 
+  /// Changes nothing. Throws LibTorch's exceptions.
   llvm::Error prepare() {
     for (const TrainedParameter &parameter : plan_.training->parameters)
       addNames(parameter.name, parameter.otherNames);
@@ -105,6 +106,14 @@ public:
         TRY(prepareAttribute(s, a));
       }
     return checkNoneIsLeft(values_, names_);
+  }
+
+  /// Whether the optimizers take their states. Changes nothing. Throws LibTorch's exceptions.
+  llvm::Error checkStates() const {
+    for (const auto &[stage, port, saved] : places_)
+      if (llvm::Error error = core_.trainings[stage]->checkOptimizerState(port, saved->optimizer))
+        return withContext(std::move(error), "checkpoint: " + saved->about.name);
+    return llvm::Error::success();
   }
 
   /// Throws LibTorch's exceptions.
@@ -155,10 +164,12 @@ private:
       return llvm::Error::success();
     const SavedValue *saved = find(attribute);
     if (!saved)
-      return missingIn(checkpoint_, attribute.name);
+      return missingInCheckpoint(attribute.name);
     if (!attribute.written || attribute.kind == AttributeKind::Parameter) {
       TRY(checkFits(*saved, value.toTensor()));
       TRY(checkStateFits(*saved, value.toTensor()));
+    } else {
+      TRY(checkDeclared(*saved, core_.executors[stage]->module().attributeType(port)));
     }
     places_.push_back({stage, port, saved});
     return llvm::Error::success();
@@ -217,21 +228,28 @@ llvm::Expected<ResumedTraining> Pipeline::resume(const std::string &path, bool p
   if (!impl.training)
     return pipelineInfers("a resume");
   TRY(impl.usableAgain());
-  const ReadCheckpoint found = TRY(readCheckpoint(
-      path, passOverDamaged ? WhichCheckpoint::NewestGood : WhichCheckpoint::Newest));
-  const OpenedCheckpoint &checkpoint = found.opened;
   TrainingRecord record = impl.record();
-  llvm::Expected<std::vector<std::string>> differences = compareSettings(checkpoint.text, record);
-  if (!differences)
-    return withContext(differences.takeError(), checkpoint.directory);
-  const CheckpointValues &values = found.values;
-  StageRestore places(*impl.core, checkpoint, values);
-  TRY(places.prepare());
+  std::vector<std::string> differences;
+  auto check = [&](const OpenedCheckpoint &opened, const CheckpointValues &values) -> llvm::Error {
+    auto fits = [&]() -> llvm::Error {
+      differences = TRY(compareSettings(opened.text, record));
+      StageRestore places(*impl.core, opened, values);
+      TRY(places.prepare());
+      return places.checkStates();
+    };
+    return withContext(guardTorchError(ExitCode::BadArtifact, "restoring", fits), opened.directory);
+  };
+  const ReadCheckpoint found = TRY(readCheckpoint(
+      path, passOverDamaged ? WhichCheckpoint::NewestGood : WhichCheckpoint::Newest, check));
+  const OpenedCheckpoint &checkpoint = found.opened;
+  StageRestore places(*impl.core, checkpoint, found.values);
   TRY(guardTorchError(ExitCode::BadArtifact, checkpoint.directory + ": restoring", [&] {
     c10::AutoGradMode noGrad(false);
+    if (llvm::Error error = places.prepare())
+      return error;
     return places.fill();
   }));
-  return resumeRecord(checkpoint, record, std::move(*differences));
+  return resumeRecord(checkpoint, record, std::move(differences));
 }
 
 } // namespace pipec

@@ -55,21 +55,37 @@ std::vector<SavedValue> savedOf(std::vector<ModelValue> values, const ReferenceT
 }
 
 /// The checkpoint's value for each value of the model; null: it stays as it is.
-llvm::Expected<std::vector<const SavedValue *>> placesOf(const std::vector<ModelValue> &values,
-                                                         const CheckpointValues &checkpoint) {
+std::vector<const SavedValue *> placesOf(const std::vector<ModelValue> &values,
+                                         const CheckpointValues &checkpoint) {
   std::vector<const SavedValue *> places;
+  for (const ModelValue &each : values)
+    places.push_back(checkpoint.findAny(each.names));
+  return places;
+}
+
+/// Whether the model and its optimizers can take the values of a checkpoint. Changes nothing.
+/// Throws LibTorch's exceptions.
+llvm::Error checkPlaces(const torch::jit::Module &module, const std::vector<ModelValue> &values,
+                        const CheckpointValues &checkpoint, ReferenceTraining &training) {
+  const std::unordered_map<const void *, size_t> numbers = numbersOf(training);
   std::vector<std::string> names;
   for (const ModelValue &each : values) {
     names.insert(names.end(), each.names.begin(), each.names.end());
     const SavedValue *saved = checkpoint.findAny(each.names);
-    places.push_back(saved);
-    if (!saved || each.kind != AttributeKind::Parameter)
+    if (!saved)
       continue;
+    if (each.kind != AttributeKind::Parameter) {
+      TRY(checkDeclared(*saved, typeOfAttribute(module, each.names.front())));
+      continue;
+    }
     TRY(checkFits(*saved, each.value.toTensor()));
     TRY(checkStateFits(*saved, each.value.toTensor()));
+    const auto number = numbers.find(each.value.toTensor().unsafeGetTensorImpl());
+    if (number != numbers.end() && training.optimizer)
+      if (llvm::Error error = training.optimizer->checkState(number->second, saved->optimizer))
+        return withContext(std::move(error), "checkpoint: " + each.names.front());
   }
-  TRY(checkNoneIsLeft(checkpoint, names));
-  return places;
+  return checkNoneIsLeft(checkpoint, names);
 }
 
 /// Throws LibTorch's exceptions.
@@ -141,22 +157,25 @@ llvm::Expected<ResumedTraining> Reference::resume(const std::string &path, bool 
   Impl &impl = *impl_;
   if (!impl.training)
     return referenceInfers("a resume");
-  const ReadCheckpoint found = TRY(readCheckpoint(
-      path, passOverDamaged ? WhichCheckpoint::NewestGood : WhichCheckpoint::Newest));
-  const OpenedCheckpoint &checkpoint = found.opened;
   TrainingRecord record = impl.record();
-  llvm::Expected<std::vector<std::string>> differences = compareSettings(checkpoint.text, record);
-  if (!differences)
-    return withContext(differences.takeError(), checkpoint.directory);
-  const CheckpointValues &values = found.values;
-  std::vector<std::string> objects;
+  std::vector<std::string> differences, objects;
   const std::vector<ModelValue> own = modelState(*impl.module, objects);
-  std::vector<const SavedValue *> places = TRY(placesOf(own, values));
+  auto check = [&](const OpenedCheckpoint &opened, const CheckpointValues &values) -> llvm::Error {
+    auto fits = [&]() -> llvm::Error {
+      differences = TRY(compareSettings(opened.text, record));
+      return checkPlaces(*impl.module, own, values, *impl.training);
+    };
+    return withContext(guardTorchError(ExitCode::BadArtifact, "restoring", fits), opened.directory);
+  };
+  const ReadCheckpoint found = TRY(readCheckpoint(
+      path, passOverDamaged ? WhichCheckpoint::NewestGood : WhichCheckpoint::Newest, check));
+  const OpenedCheckpoint &checkpoint = found.opened;
+  const std::vector<const SavedValue *> places = placesOf(own, found.values);
   TRY(guardTorchError(ExitCode::BadArtifact, checkpoint.directory + ": restoring", [&] {
     c10::AutoGradMode noGrad(false);
     return fillReference(*impl.module, own, places, *impl.training);
   }));
-  return resumeRecord(checkpoint, record, std::move(*differences));
+  return resumeRecord(checkpoint, record, std::move(differences));
 }
 
 } // namespace pipec

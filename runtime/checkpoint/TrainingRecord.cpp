@@ -112,7 +112,8 @@ ResumedTraining resumeRecord(const OpenedCheckpoint &checkpoint, TrainingRecord 
   record.seed = checkpoint.text.seed;
   record.skipped.setInARow(checkpoint.text.skippedInARow);
   return {checkpoint.directory,    checkpoint.text.step,   checkpoint.text.seed,
-          checkpoint.text.program, std::move(differences), checkpoint.warnings};
+          checkpoint.text.program, std::move(differences), checkpoint.warnings,
+          checkpoint.passedOver};
 }
 
 } // namespace pipec

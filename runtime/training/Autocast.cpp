@@ -6,23 +6,30 @@ namespace pipec {
 
 namespace autocast = at::autocast;
 
-AutocastScope::AutocastScope(Precision precision)
-    : isOn_(precision == Precision::Bf16), wasEnabled_(autocast::is_autocast_enabled(at::kCPU)),
-      hadCache_(autocast::is_autocast_cache_enabled()),
-      dtype_(static_cast<int>(autocast::get_autocast_dtype(at::kCPU))) {
+/// Each has operators and a dtype of its own.
+static constexpr std::array<at::DeviceType, 2> kTypes = {at::kCPU, at::kCUDA};
+
+AutocastScope::AutocastScope(Precision precision) : isOn_(precision == Precision::Bf16) {
   if (!isOn_)
     return;
-  autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+  hadCache_ = autocast::is_autocast_cache_enabled();
   autocast::set_autocast_cache_enabled(false);
-  autocast::set_autocast_enabled(at::kCPU, true);
+  for (size_t i = 0; i < kTypes.size(); ++i) {
+    before_[i] = {autocast::is_autocast_enabled(kTypes[i]),
+                  static_cast<int>(autocast::get_autocast_dtype(kTypes[i]))};
+    autocast::set_autocast_dtype(kTypes[i], at::kBFloat16);
+    autocast::set_autocast_enabled(kTypes[i], true);
+  }
 }
 
 AutocastScope::~AutocastScope() {
   if (!isOn_)
     return;
-  autocast::set_autocast_enabled(at::kCPU, wasEnabled_);
+  for (size_t i = 0; i < kTypes.size(); ++i) {
+    autocast::set_autocast_enabled(kTypes[i], before_[i].enabled);
+    autocast::set_autocast_dtype(kTypes[i], static_cast<at::ScalarType>(before_[i].dtype));
+  }
   autocast::set_autocast_cache_enabled(hadCache_);
-  autocast::set_autocast_dtype(at::kCPU, static_cast<at::ScalarType>(dtype_));
 }
 
 } // namespace pipec

@@ -3,12 +3,14 @@
 
 #include "runtime/TrainingOptions.h"
 
+#include <array>
+
 namespace pipec {
 
-/// While alive, on this thread: LibTorch's autocast on the CPU, for Precision::Bf16; else nothing
-/// changes. For forwards; backwards follow the dtypes of their forwards. Weights are cast at each
-/// use: LibTorch's cache would make one node of the graph from several uses, and keep it from one
-/// micro-batch to the next.
+/// While alive, on this thread: LibTorch's autocast on CPU and GPU, for Precision::Bf16; else
+/// nothing changes. For forwards; backwards follow the dtypes of their forwards. Weights are cast
+/// at each use: LibTorch's cache would make one node of the graph from several uses, and keep it
+/// from one micro-batch to the next.
 class AutocastScope {
 public:
   explicit AutocastScope(Precision precision);
@@ -17,8 +19,13 @@ public:
   AutocastScope &operator=(const AutocastScope &) = delete;
 
 private:
-  bool isOn_, wasEnabled_, hadCache_;
-  int dtype_; // c10::ScalarType
+  /// Of one type of device.
+  struct Before {
+    bool enabled = false;
+    int dtype = 0; // c10::ScalarType
+  };
+  bool isOn_, hadCache_ = false;
+  std::array<Before, 2> before_;
 };
 
 } // namespace pipec

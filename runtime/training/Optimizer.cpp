@@ -1,6 +1,7 @@
 #include "runtime/training/Optimizer.h"
 
 #include "ir/support/Check.h"
+#include "ir/support/Try.h"
 
 #include <c10/core/GradMode.h>
 
@@ -22,6 +23,13 @@ llvm::Error Optimizer::setState(size_t parameter, OptimizerState state) {
     if (value.isTensor() && value.toTensor().defined())
       value = value.toTensor().to(owned.tensor.device());
   return owned.optimizer->setState(state);
+}
+
+llvm::Error Optimizer::checkState(size_t parameter, const OptimizerState &state) {
+  TensorOptimizer &optimizer = *parameters_[parameter].optimizer;
+  const OptimizerState before = optimizer.state();
+  TRY(optimizer.setState(state)); // if it fails, it changes nothing
+  return optimizer.setState(before);
 }
 
 } // namespace pipec

@@ -33,6 +33,8 @@ public:
   /// over, others are copied to it. Errors: BadArtifact for a state of another optimizer. Throws
   /// LibTorch's exceptions.
   llvm::Error setState(size_t parameter, OptimizerState state);
+  /// Whether setState() would take it. Changes nothing. Errors and exceptions: those of setState.
+  llvm::Error checkState(size_t parameter, const OptimizerState &state);
 
 private:
   std::vector<OwnedParameter> parameters_;

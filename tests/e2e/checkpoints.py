@@ -328,8 +328,27 @@ class Checkpoints(e2e.Case):
                    saying=["warning: this checkpoint is damaged and not used: v/step-6/stage-0.pt: not the values of a checkpoint", "continuing after step 4 from v/step-4"])
         self.assertEqual(sorted(os.listdir("v")), ["step-2", "step-4", "step-4.damaged", "step-6", "step-6.damaged", "step-8"])
         self.assertTrue(intact(Path("v/step-6")))
+        self.statesThatDoNotFit(pipe, "m.pt", [*run, 8])
         os.remove("c/step-2/MANIFEST")
         self.refused(DAMAGED, "expected a checkpoint that is not damaged, got 2 damaged", "pipe-run", pipe, "--train", *run, 6, "--checkpoint", "c", "--resume=auto")
+
+    def statesThatDoNotFit(self, pipe, model, run):
+        """Values that agree with checkpoint.json and not with the model: damaged, too, for pipeline and reference."""
+        good = torch.load("v/step-8/stage-0.pt")
+        state = good["optimizer"]["a.weight"]
+        cases = {"exp_avg of the optimizer: expected float32[6, 6], got float32[3, 3]": {**state, "exp_avg": torch.zeros(3, 3)},
+                 "exp_avg of the optimizer: expected float32[6, 6], got float64[6, 6]": {**state, "exp_avg": state["exp_avg"].double()},
+                 "step of the optimizer: expected an integer, got a Tensor": {**state, "step": torch.zeros(6, 6)}}
+        for saying, changed in cases.items():
+            for what in (pipe, model):
+                shutil.copytree("v", self.fresh("w"))
+                torch.save({**good, "optimizer": {**good["optimizer"], "a.weight": changed}}, "w/step-8/stage-0.pt")
+                self.listed(Path("w/step-8"))
+                self.refused(DAMAGED, ["w/step-8: checkpoint: a.weight: " + saying, "--resume=auto takes the newest"], "pipe-run", what, "--train", *run, "--checkpoint", "w",
+                             "--resume")
+                self.train(what, *run, "--checkpoint", "w", "--resume=auto",
+                           saying=["warning: this checkpoint is damaged and not used: w/step-8: checkpoint: a.weight: " + saying, "continuing after step 6 from w/step-6"])
+                self.assertEqual([name for name in sorted(os.listdir("w")) if "8" in name], ["step-8", "step-8.damaged"])
 
     def testDamage(self):
         """Each kind of damage is refused, before anything is used."""

@@ -29,18 +29,6 @@ class Words(nn.Module):
         return self.c(torch.tanh(self.b(torch.tanh(self.a(ids))))).flatten(0, 1)
 
 
-class DrawnPair(nn.Module):
-    """A sum and its count behind dropout."""
-
-    def __init__(self):
-        super().__init__()
-        self.pair, self.drop = PairOfWords(), nn.Dropout(0.1)
-
-    def forward(self, ids: Tensor, target: Tensor) -> Tuple[Tensor, Tensor]:
-        total, count = self.pair(ids, target)
-        return self.drop(total.reshape(1)).sum(), count
-
-
 class PairOfWords(Words):
     def forward(self, ids: Tensor, target: Tensor) -> Tuple[Tensor, Tensor]:
         return cross_entropy(self.scores(ids), target.flatten(), ignore_index=0, reduction="sum"), (target != 0).sum()
@@ -108,6 +96,24 @@ class DroppedInAttention(MeanOfWords):
         x = torch.tanh(self.a(ids))
         x = scaled_dot_product_attention(x, x, x, dropout_p=0.2 if self.training else 0.0)
         return self.c(torch.tanh(self.b(x))).flatten(0, 1)
+
+
+class DroppedPair(DroppedMeanOfWords):
+    """A sum and its count behind dropout."""
+
+    def forward(self, ids: Tensor, target: Tensor) -> Tuple[Tensor, Tensor]:
+        return cross_entropy(self.scores(ids), target.flatten(), ignore_index=0, reduction="sum"), (target != 0).sum()
+
+
+class NoisyPair(DroppedPair):
+    def forward(self, ids: Tensor, target: Tensor) -> Tuple[Tensor, Tensor]:
+        scores = self.scores(ids)
+        return cross_entropy(scores + 0.01 * torch.randn_like(scores), target.flatten(), ignore_index=0, reduction="sum"), (target != 0).sum()
+
+
+class DroppedMeanAndSize(DroppedMeanOfWords):
+    def forward(self, ids: Tensor, target: Tensor) -> Tuple[Tensor, int]:
+        return cross_entropy(self.scores(ids), target.flatten()), ids.size(0)
 
 
 class NoisyMeanOfWords(DroppedMeanOfWords):
@@ -341,12 +347,17 @@ class TrainLosses(e2e.Case):
             self.assertNotIn("count", e2e.plan("m.pipe")["training"])
             run = ["--inputs", "batch.pt", "--microbatches", 4, *ADAM]
             self.sameBits(self.trained("m.pt", *run, "--loss-output", "0")[:2], self.trained("m.pipe", *run)[:2])
-        # Of a model that draws random numbers no test run shows it.
-        _, done = self.compiled(DrawnPair, batch)
+        # Dropout hides neither a pair nor that a mean is none.
+        for make in (PairOfWords, DroppedPair):
+            _, done = self.compiled(make, batch)
+            self.assertNotIn("which no test run shows", done.err)
+            self.assertIn("the loss is result 0 divided by result 1, a sum and its count", done.out + done.err)
+            self.assertIn("count", e2e.plan("m.pipe")["training"])
+        self.refusedCompile(DroppedMeanAndSize, batch, shown)
+        # Of a model that draws other random numbers no test run shows it.
+        _, done = self.compiled(NoisyPair, batch)
         self.assertIn("warning: result 0 and result 1 are taken for a sum over samples and its count, which no test run shows; " + ways, done.err)
         self.assertIn("count", e2e.plan("m.pipe")["training"])
-        _, done = self.compiled(PairOfWords, batch)
-        self.assertNotIn("which no test run shows", done.err)
 
     def testADrawnMeanIsNoSum(self):
         """Two random numbers that differ show nothing of a loss."""

@@ -1,4 +1,5 @@
 // The texts of optimizers and learning rates, frozen names, and the numbers of a step.
+#include "runtime/training/Autocast.h"
 #include "runtime/training/GradientNorm.h"
 #include "runtime/training/LearningRates.h"
 #include "runtime/training/OptimizerText.h"
@@ -9,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ATen/autocast_mode.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/scalar_tensor.h>
 
@@ -119,6 +121,22 @@ TEST(RootScale, CountsSamples) {
   const std::vector<at::Tensor> losses = {at::scalar_tensor(2.0), at::scalar_tensor(4.0)};
   EXPECT_EQ(totalLoss(losses, mean, std::nullopt), 2.5);
   EXPECT_EQ(totalLoss(losses, rootScalesOfSums(2), 4), 1.5); // sums over four counts
+}
+
+/// A tensor is cast by the autocast of its own device.
+TEST(Autocast, IsOnForEveryDeviceAndLeavesTheCallersState) {
+  for (const at::DeviceType type : {at::kCPU, at::kCUDA}) {
+    const at::ScalarType before = at::autocast::get_autocast_dtype(type);
+    {
+      const AutocastScope scope(Precision::Bf16);
+      EXPECT_TRUE(at::autocast::is_autocast_enabled(type));
+      EXPECT_EQ(at::autocast::get_autocast_dtype(type), at::kBFloat16);
+    }
+    EXPECT_FALSE(at::autocast::is_autocast_enabled(type));
+    EXPECT_EQ(at::autocast::get_autocast_dtype(type), before);
+    const AutocastScope none(Precision::Full);
+    EXPECT_FALSE(at::autocast::is_autocast_enabled(type));
+  }
 }
 
 TEST(StepNumbers, TheFirstThatIsNotFiniteIsNamed) {

@@ -1,6 +1,6 @@
 #include "tools/run/TrainCheckpoints.h"
 
-#include "ir/checkpoint/CheckpointValues.h"
+#include "ir/checkpoint/CheckpointFolder.h"
 #include "ir/support/Try.h"
 #include "tools/cli/CommandLine.h"
 #include "tools/cli/ProgressLine.h"
@@ -50,11 +50,6 @@ bool isRestarted() {
 bool isAuto() {
   return resumeOption == "auto" ||
          (!given(resumeOption) && given(checkpointOption) && isRestarted());
-}
-
-bool hasDamagedValues(const OpenedCheckpoint &checkpoint) {
-  llvm::Expected<CheckpointValues> values = CheckpointValues::read(checkpoint);
-  return !values && describe(values.takeError()).code == ExitCode::BadArtifact;
 }
 
 /// Of a checkpoint that is damaged: what this command can do about it.
@@ -110,7 +105,7 @@ llvm::Error TrainCheckpoints::refuseOthers() const {
       continue;
     const std::string path = checkpointPath(checkpointOption, step);
     llvm::Expected<OpenedCheckpoint> other = openCheckpoint(path);
-    if (other && isOwn && isAuto() && hasDamagedValues(*other)) { // the resume passed over it
+    if (other && llvm::is_contained(resumed_->passedOver, path)) { // its values are damaged
       TRY(moveAside(path));
       continue;
     }
