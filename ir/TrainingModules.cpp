@@ -124,6 +124,10 @@ private:
 } // namespace
 
 bool isInTrainingMode(Node *node, KnownValue valueOf) {
+  if (node->kind() == c10::aten::instance_norm) { // without running statistics, both modes are one
+    const std::optional<c10::IValue> mean = argument(node, "running_mean", valueOf);
+    return isTrue(argument(node, "use_input_stats", valueOf)) && !(mean && mean->isNone());
+  }
   if (!isTrue(argument(node, "train", valueOf)) && !isTrue(argument(node, "training", valueOf)))
     return false;
   for (const char *rate : {"dropout", "p", "dropout_p"})
@@ -143,21 +147,31 @@ void TrainingModules::add(const std::string &path, Node *node) {
   addTo(operators_, node->kind().toUnqualString());
 }
 
-static bool isNorm(const std::string &name) { return name.find("norm") != std::string::npos; }
+/// What the operators do in training mode, each kind once, in program order.
+static std::vector<std::string> effectsOf(llvm::ArrayRef<std::string> operators) {
+  std::vector<std::string> effects;
+  for (llvm::StringRef name : operators) {
+    const std::string effect =
+        name.contains("instance_norm") ? "instance norm updates its statistics in each micro-batch"
+        : name.contains("norm") ? "batch norm uses and updates the statistics of each micro-batch"
+                                : (name.startswith("rrelu") ? "rrelu" : "dropout") +
+                                      std::string(" draws random numbers");
+    if (!llvm::is_contained(effects, effect))
+      effects.push_back(effect);
+  }
+  return effects;
+}
 
 std::string TrainingModules::note(const std::string &help) const {
   if (modules_.empty())
     return "";
   const size_t shown = std::min(modules_.size(), kMostNames);
   const size_t others = modules_.size() - shown;
-  const bool norms = llvm::any_of(operators_, isNorm), draws = !llvm::all_of(operators_, isNorm);
-  return fmt::format("{}{} {} in training mode ({}): {}{}{}; {}",
+  return fmt::format("{}{} {} in training mode ({}): {}; {}",
                      llvm::join(modules_.begin(), modules_.begin() + shown, ", "),
                      others ? fmt::format(" and {} others", others) : "",
                      modules_.size() == 1 ? "is" : "are", llvm::join(operators_, ", "),
-                     draws ? "dropout draws random numbers" : "", draws && norms ? ", " : "",
-                     norms ? "batch norm uses and updates the statistics of each micro-batch" : "",
-                     help);
+                     llvm::join(effectsOf(operators_), ", "), help);
 }
 
 TrainingModules trainingModules(const torch::jit::Module &module, const std::string &method) {

@@ -185,9 +185,9 @@ bool spansSamples(Node *node, const BatchForms &forms) {
     return llvm::count(dims, true) >
            (kept && kept->isInt() && isAlong(dims, kept->toInt()) ? 1 : 0);
   }
-  const bool isWindow =
-      name.find("pool") != std::string::npos || llvm::StringRef(name).startswith("upsample");
-  return isWindow && anyOfLast(windows);
+  const bool isPool = name.find("pool") != std::string::npos && rank <= windows + 2;
+  const bool isUpsample = llvm::StringRef(name).startswith("upsample") && rank == windows + 2;
+  return (isPool || isUpsample) && anyOfLast(windows);
 }
 
 /// The numbers that it gets are sizes of the result: elements do not follow them, but in number.
