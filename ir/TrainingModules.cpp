@@ -124,6 +124,10 @@ private:
 } // namespace
 
 bool isInTrainingMode(Node *node, KnownValue valueOf) {
+  if (node->kind() == c10::aten::instance_norm) { // without running statistics, both modes are one
+    const std::optional<c10::IValue> mean = argument(node, "running_mean", valueOf);
+    return isTrue(argument(node, "use_input_stats", valueOf)) && !(mean && mean->isNone());
+  }
   if (!isTrue(argument(node, "train", valueOf)) && !isTrue(argument(node, "training", valueOf)))
     return false;
   for (const char *rate : {"dropout", "p", "dropout_p"})
@@ -134,7 +138,10 @@ bool isInTrainingMode(Node *node, KnownValue valueOf) {
   return !(statistics && statistics->isNone());
 }
 
-static bool isNorm(const std::string &name) { return name.find("norm") != std::string::npos; }
+/// Whether an operator computes with statistics of the whole micro-batch.
+static bool isBatchNorm(llvm::StringRef name) {
+  return name.contains("norm") && !name.contains("instance_norm");
+}
 
 static void addTo(std::vector<std::string> &names, const std::string &name) {
   if (!llvm::is_contained(names, name))
@@ -153,7 +160,7 @@ void TrainingModules::add(const std::string &path, Node *node) {
   const std::string name = node->kind().toUnqualString();
   addTo(modules_, module);
   addTo(operators_, name);
-  if (isNorm(name))
+  if (isBatchNorm(name))
     addTo(norms_, module);
 }
 
@@ -168,15 +175,27 @@ void TrainingModules::add(const TrainingModules &other) {
 
 std::string TrainingModules::norms() const { return someOf(norms_); }
 
+/// What the operators do in training mode, each kind once, in program order.
+static std::vector<std::string> effectsOf(llvm::ArrayRef<std::string> operators) {
+  std::vector<std::string> effects;
+  for (llvm::StringRef name : operators) {
+    const std::string effect =
+        name.contains("instance_norm") ? "instance norm updates its statistics in each micro-batch"
+        : isBatchNorm(name) ? "batch norm uses and updates the statistics of each micro-batch"
+                            : (startsWith(name, "rrelu") ? "rrelu" : "dropout") +
+                                  std::string(" draws random numbers");
+    if (!llvm::is_contained(effects, effect))
+      effects.push_back(effect);
+  }
+  return effects;
+}
+
 std::string TrainingModules::note(const std::string &help) const {
   if (modules_.empty())
     return "";
-  const bool norms = llvm::any_of(operators_, isNorm), draws = !llvm::all_of(operators_, isNorm);
-  return fmt::format("{} {} in training mode ({}): {}{}{}; {}", someOf(modules_),
+  return fmt::format("{} {} in training mode ({}): {}; {}", someOf(modules_),
                      modules_.size() == 1 ? "is" : "are", llvm::join(operators_, ", "),
-                     draws ? "dropout draws random numbers" : "", draws && norms ? ", " : "",
-                     norms ? "batch norm uses and updates the statistics of each micro-batch" : "",
-                     help);
+                     llvm::join(effectsOf(operators_), ", "), help);
 }
 
 TrainingModules trainingModules(const torch::jit::Module &module, const std::string &method) {

@@ -9,6 +9,9 @@
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <torch/csrc/jit/ir/ir.h>
 
 namespace pipec {
@@ -39,13 +42,14 @@ public:
 
   void note(const BatchForms &forms) {
     flopsPerSample_ = forms.flopsPerSample();
+    const SampleRelations relations = sampleRelations(model_, forms);
     if (!drawsRandom_) {
       tryThresholds(sizeThresholds(model_, forms));
-      tryLargerBatch();
+      tryLargerBatch(relations);
     }
-    if (mixes()) // the warning about it says enough
-      return;
-    findRelated(sampleRelations(model_, forms));
+    if (mixes()) // the warning about it says the rest
+      return nameCombining(relations);
+    findRelated(relations);
     std::string text;
     if (!related_.empty())
       text = fmt::format("some operators look at several samples of a micro-batch at once ({}), "
@@ -91,12 +95,34 @@ private:
 
   /// What depends on the place of a sample in the batch (a table with a row per place, a mask of
   /// places), or on the length of a list, has no size that is compared with a constant.
-  void tryLargerBatch() {
+  void tryLargerBatch(const SampleRelations &relations) {
     constexpr int64_t kSamples = 33;
-    if (!mixes() && isCheap(kSamples, kMostFlops / 8))
-      tryBatch(kSamples,
-               "smaller batches do not show the cause, which may be a function of a sum or a "
-               "mean, or something that depends on the places of samples in the batch");
+    if (mixes() || !isCheap(kSamples, kMostFlops / 8))
+      return;
+    std::vector<Node *> combining;
+    for (size_t l = 0; l < paths_.size(); ++l) {
+      addTo(combining, relations.reaching[l]);
+      addTo(combining, relations.bends[l]);
+    }
+    tryBatch(kSamples,
+             fmt::format("smaller batches do not show the cause, which may be {}, or something "
+                         "that depends on the places of samples in the batch",
+                         combining.empty() ? "a function of a sum or a mean" : named(combining)));
+  }
+
+  /// What makes the results that differ from the whole batch's.
+  void nameCombining(const SampleRelations &relations) {
+    std::vector<Node *> combining;
+    std::vector<std::string> results;
+    for (size_t l = 0; l < paths_.size(); ++l)
+      if (found_.results[l].equal == Equal::No && !relations.reaching[l].empty()) {
+        addTo(combining, relations.reaching[l]);
+        results.push_back(resultName(paths_[l]));
+      }
+    if (!combining.empty())
+      context_.notes.push_back(
+          fmt::format("{} {} several samples at once, by {}", fmt::join(results, " and "),
+                      results.size() == 1 ? "follows" : "follow", named(combining)));
   }
 
   static std::string whatDecides(const SizeThreshold &threshold) {

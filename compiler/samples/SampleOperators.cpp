@@ -137,16 +137,57 @@ bool combinesSamples(Node *node, const BatchForms &forms) {
 }
 
 /// The result has an element for each pair of samples, as x @ x.t() or a comparison of all with
-/// all.
+/// all. The inputs may be a list, as those of einsum.
 bool pairsSamples(Node *node, const BatchForms &forms) {
-  auto dimsOf = [&](const Value *value) { return llvm::count(forms.of(value).dims, true); };
   auto largest = [&](at::ArrayRef<Value *> values) {
     std::ptrdiff_t most = 0;
     for (const Value *value : values)
-      most = std::max(most, isTensor(value) ? dimsOf(value) : 0);
+      most = std::max(most, llvm::count(forms.of(value).dims, true));
     return most;
   };
   return node->kind().is_aten() && largest(node->inputs()) == 1 && largest(node->outputs()) > 1;
+}
+
+/// The number in a name as "max_pool2d" or "_adaptive_avg_pool3d"; 0: none.
+int64_t windowDims(llvm::StringRef name) {
+  for (size_t i = 0; i + 1 < name.size(); ++i)
+    if (name[i] >= '1' && name[i] <= '3' && name[i + 1] == 'd')
+      return name[i] - '0';
+  return 0;
+}
+
+/// It slides windows over dimensions that follow the samples, or scales along them: pooling and
+/// convolution of a transposed batch, a norm of its columns.
+bool spansSamples(Node *node, const BatchForms &forms) {
+  static const Names convolutions = {"conv1d",           "conv2d",           "conv3d",
+                                     "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"};
+  static const Names allButFirst = {"_convolution", "convolution", "group_norm", "instance_norm"};
+  if (!node->kind().is_aten() || !isTensor(node->input(0)))
+    return false;
+  const std::vector<bool> &dims = forms.of(node->input(0)).dims;
+  const size_t rank = dims.size();
+  const std::string name = plainName(node);
+  const auto windows = static_cast<size_t>(windowDims(name));
+  auto anyOfLast = [&](size_t count) {
+    return std::find(dims.end() - static_cast<std::ptrdiff_t>(std::min(count, rank)), dims.end(),
+                     true) != dims.end();
+  };
+  if (isIn(convolutions, node)) // without a batch, all dimensions are combined
+    return anyOfLast(windows + 1);
+  if (isIn(allButFirst, node))
+    return rank > 0 && anyOfLast(rank - 1);
+  if (name == "layer_norm") {
+    const std::optional<c10::IValue> shape = constantAt(node, "normalized_shape");
+    return shape && shape->isIntList() && anyOfLast(shape->toIntList().size());
+  }
+  if (name == "renorm") {
+    const std::optional<c10::IValue> kept = constantAt(node, "dim");
+    return llvm::count(dims, true) >
+           (kept && kept->isInt() && isAlong(dims, kept->toInt()) ? 1 : 0);
+  }
+  const bool isPool = name.find("pool") != std::string::npos && rank <= windows + 2;
+  const bool isUpsample = llvm::StringRef(name).startswith("upsample") && rank == windows + 2;
+  return (isPool || isUpsample) && anyOfLast(windows);
 }
 
 /// The numbers that it gets are sizes of the result: elements do not follow them, but in number.
@@ -185,8 +226,9 @@ OperatorRole roleOf(Node *node, const BatchForms &forms) {
                                "ones_like", "empty_like", "full_like", "new_zeros", "new_ones",
                                "new_empty", "new_full",   "dtype",     "device",    "rand_like",
                                "layout",    "ndimension", "is_cuda",   "sym_size",  "sym_numel"};
-  static const Names kScans = {"cumsum",       "cumprod", "cummax",  "cummin",
-                               "logcumsumexp", "topk",    "kthvalue"};
+  static const Names kScans = {"cumsum", "cumprod",  "cummax",   "cummin",      "logcumsumexp",
+                               "topk",   "kthvalue", "softmax",  "log_softmax", "diff",
+                               "flip",   "roll",     "gradient", "trapz",       "trapezoid"};
   static const Names kSorts = {"sort", "argsort", "msort"};
   static const Names kSelects = {"nonzero",    "nonzero_numpy", "argwhere", "masked_select",
                                  "unique_dim", "_unique",       "_unique2", "unique_consecutive"};
@@ -246,7 +288,8 @@ OperatorRole roleOf(Node *node, const BatchForms &forms) {
   } else if (follows && selects) {
     role.kind = Kind::Selects;
     role.overOutput = node->outputs().size() == 3 ? 2 : role.overOutput; // numbers of equal rows
-  } else if (combinesSamples(node, forms) || pairsSamples(node, forms)) {
+  } else if (combinesSamples(node, forms) || pairsSamples(node, forms) ||
+             spansSamples(node, forms)) {
     role.kind = Kind::Over;
   } else if (writesSelected(node)) {
     role.kind = Kind::Writes;

@@ -1,5 +1,6 @@
 #include "compiler/samples/SampleRelations.h"
 
+#include "compiler/samples/SampleLoops.h"
 #include "compiler/samples/SampleOperators.h"
 #include "ir/NodeInfo.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -66,7 +67,8 @@ bool isMadeFrom(Value *value, Value *source, int steps = 8) {
 
 class Follower {
 public:
-  Follower(const Model &model, const BatchForms &forms) : model_(model), forms_(forms) {}
+  Follower(const Model &model, const BatchForms &forms)
+      : model_(model), forms_(forms), loops_(sampleLoops(model, forms)) {}
 
   SampleRelations follow() {
     visit(model_.graph->block());
@@ -106,18 +108,25 @@ private:
     if (!condition.over.empty() && llvm::none_of(node->blocks(), raises) &&
         !onlySkips(node, condition.over))
       noteBranch(node, condition.over.front());
-    for (size_t o = 0; o < node->outputs().size(); ++o)
+    for (size_t o = 0; o < node->outputs().size(); ++o) {
+      Facts &facts = facts_[node->output(o)];
       for (Block *block : node->blocks())
-        facts_[node->output(o)].join(factsOf(block->outputs()[o]));
+        facts.join(factsOf(block->outputs()[o]));
+      if (loops_.relating.count(node))
+        add(facts.over, node);
+    }
   }
 
   void visitLoop(Node *node) {
     Block *body = node->blocks()[0];
     for (int round = 0; round < 2; ++round) { // the second one knows what the first hands on
       for (size_t k = 2; k < node->inputs().size(); ++k) {
-        facts_[body->inputs()[k - 1]].join(factsOf(node->input(k)));
+        Facts &facts = facts_[body->inputs()[k - 1]];
+        facts.join(factsOf(node->input(k)));
         if (round > 0)
-          facts_[body->inputs()[k - 1]].join(factsOf(body->outputs()[k - 1]));
+          facts.join(factsOf(body->outputs()[k - 1]));
+        if (Node *gathers = gathersSamples(node, k))
+          add(facts.over, gathers);
       }
       visit(body);
     }
@@ -126,27 +135,35 @@ private:
     ends.join(factsOf(body->outputs()[0]));
     if (!ends.over.empty())
       noteBranch(node, ends.over.front());
+    else if (loops_.ended.count(node))
+      noteBranch(node, node);
     for (size_t k = 2; k < node->inputs().size(); ++k) {
       Facts &facts = facts_[node->output(k - 2)];
       facts = factsOf(node->input(k));
       facts.join(factsOf(body->outputs()[k - 1]));
-      if (gathersSamples(node, k))
-        add(facts.over, body->outputs()[k - 1]->node());
+      if (Node *gathers = gathersSamples(node, k))
+        add(facts.over, gathers);
     }
   }
 
-  /// A loop with a round per sample hands on a number or a tensor that does not grow with them.
-  bool gathersSamples(Node *loop, size_t input) const {
+  /// A loop with a round per sample hands on a number or a tensor that does not grow with them, or
+  /// what elements of a sample decide. Returns the operator that makes it; null: it does not.
+  Node *gathersSamples(Node *loop, size_t input) const {
+    Block *body = loop->blocks()[0];
+    Value *handedOn = body->outputs()[input - 1], *result = loop->output(input - 2);
+    const bool isMade = handedOn->node()->owningBlock() == body &&
+                        handedOn->node()->kind() != c10::prim::Param &&
+                        !handedOn->node()->inputs().empty();
+    if (loops_.carried.count(handedOn))
+      return isMade ? handedOn->node() : loop;
     const auto &rounds = forms_.of(loop->input(0)).number;
-    Value *handedOn = loop->blocks()[0]->outputs()[input - 1], *result = loop->output(input - 2);
-    const bool changes = handedOn != loop->blocks()[0]->inputs()[input - 1] &&
-                         handedOn->node()->owningBlock() == loop->blocks()[0] &&
-                         !handedOn->node()->inputs().empty();
     const BatchForm &form = forms_.of(result);
     const auto kind = result->type()->kind();
-    return rounds && rounds->perBatch > 0 && changes &&
-           (kind == c10::TypeKind::FloatType || (kind == c10::TypeKind::TensorType && !form.any() &&
-                                                 (form.isScalar || !form.sizes.empty())));
+    const bool gathers =
+        rounds && rounds->perBatch > 0 && isMade &&
+        (kind == c10::TypeKind::FloatType || (kind == c10::TypeKind::TensorType && !form.any() &&
+                                              (form.isScalar || !form.sizes.empty())));
+    return gathers ? handedOn->node() : nullptr;
   }
 
   void noteBranch(Node *branch, Node *over) {
@@ -193,11 +210,14 @@ private:
     const bool reducesSelected = first.selects && role.reduces;
     // Sizes that follow elements differ between runs, as those that follow the samples do.
     const bool isUnsure = facts.isDataSized && !facts.selects;
-    if ((role.kind == Kind::Over && !isUnsure) || reducesSelected) {
+    const bool isOwn = loops_.own.count(node);
+    if ((role.kind == Kind::Over && !isUnsure && !isOwn) || reducesSelected) {
       add(facts.over, node);
       facts.order = facts.selects = nullptr;
       facts.isLimited = false; // what limits its input does not limit the number
     }
+    if (loops_.relating.count(node))
+      add(facts.over, node);
     if (role.isAverage || (reducesSelected && role.isMean) || dividesByNumber(node, role))
       add(facts.averages, node);
     if (facts.order && ((role.cutsOff && !isUnsure) || (role.compares && facts.isPlace)))
@@ -272,6 +292,7 @@ private:
 
   const Model &model_;
   const BatchForms &forms_;
+  const SampleLoops loops_;
   std::unordered_map<const Value *, Facts> facts_; // looked up by pointer only
   SampleRelations found_;
 };

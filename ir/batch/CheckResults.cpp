@@ -31,7 +31,9 @@ ResultCheck checkLeaf(const OutputLeaf &leaf, const c10::IValue &whole,
   const bool reduced = leaf.merge.kind == Kind::Sum || leaf.merge.kind == Kind::Mean;
   if ((reduced || leaf.merge.kind == Kind::Join) && isZeroOrEmpty(whole) &&
       llvm::all_of(parts, isZeroOrEmpty))
-    return {Equal::NotTried, whole.isList() ? "empty in the test runs" : "0 in the test runs"};
+    return {Equal::NotTried, whole.isList() && whole.toListRef().empty() ? "empty in the test runs"
+                             : whole.isList()                            ? "all 0 in the test runs"
+                                                                         : "0 in the test runs"};
   const Comparison comparison = compare(
       whole, *merged, 0.0, toleranceFor(whole) * (reduced ? kReducedRounding / kRounding : 1));
   if (comparison.equal)

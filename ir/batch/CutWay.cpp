@@ -21,6 +21,20 @@ bool CutWay::mayBeTime() const {
   return fit == CutFit::Unequal && mixes;
 }
 
+bool CutWay::turnsBatch() const {
+  bool any = false, along = false;
+  for (const OutputLeaf &leaf : signature.leaves) {
+    if (leaf.merge.kind != MergeRule::Kind::Concat)
+      continue;
+    any = true;
+    for (const InputSpec &input : signature.inputs)
+      along = along || input.batchDim == leaf.merge.dim ||
+              llvm::any_of(input.parts,
+                           [&](const PartDim &part) { return part.dim == leaf.merge.dim; });
+  }
+  return any && !along;
+}
+
 bool CutWay::allFollow() const {
   return llvm::any_of(signature.leaves, follows) &&
          llvm::all_of(signature.leaves,

@@ -24,6 +24,10 @@ struct CutWay {
   /// Whether rows affect each other, as the steps of a sequence do, or no result has rows.
   bool mayBeTime() const;
 
+  /// Whether the rows of no result are along a dimension that is cut: what is cut may be a table,
+  /// as `weight` of x @ weight.t().
+  bool turnsBatch() const;
+
   /// Whether it fits well enough to take the batch from a tensor other than the first.
   bool allFollow() const;
 };

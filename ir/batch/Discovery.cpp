@@ -15,6 +15,7 @@
 #include "ir/batch/TrialSpecs.h"
 #include "ir/batch/TrialValues.h"
 #include "ir/plan/OutputPath.h"
+#include "ir/plan/PlanNames.h"
 #include "ir/support/Check.h"
 #include "ir/support/Try.h"
 #include "ir/values/ArgumentText.h"
@@ -51,6 +52,8 @@ public:
           TRY(tryOther(second));
     if (!best_) // nothing to cut, or nothing runs
       TRY(runUncut());
+    if (notCut_.empty() && !isCut(best_->signature))
+      notCut_ = reasonInLists(best_->signature, inputs_);
     return finish(signature);
   }
 
@@ -68,7 +71,11 @@ private:
     return llvm::Error::success();
   }
 
-  bool isSettled() const { return !notCut_.empty() || (best_ && best_->fit == CutFit::Equal); }
+  bool isSettled() const {
+    if (!notCut_.empty())
+      return !mayHaveTable_;
+    return best_ && best_->fit == CutFit::Equal && !best_->turnsBatch();
+  }
 
   llvm::Error tryGroup(llvm::ArrayRef<CutCandidate> candidates) {
     std::optional<CutWay> best;
@@ -79,11 +86,22 @@ private:
       if (best && best->fit == CutFit::Equal)
         break;
     }
+    if (!notCut_.empty()) { // the numbers may be rows of a table that is given whole
+      if (best && best->fit == CutFit::Equal && best->allFollow()) {
+        notCut_.clear();
+        best_ = std::move(best);
+      }
+      return llvm::Error::success();
+    }
     const bool first = !best_;
-    const bool better = best && (first || (best->fit < best_->fit && best->allFollow()));
+    const bool better = best && (first || (best->fit < best_->fit && best->allFollow()) ||
+                                 (best->fit == CutFit::Equal && best->allFollow() &&
+                                  best_->turnsBatch() && !best->turnsBatch()));
     const bool open = first || best_->fit >= CutFit::Unrelated || best_->fit == CutFit::Reduced;
     if (best && best->fit >= CutFit::NoParts && open)
       notCut_ = named_ ? "" : reasonNotToCut(*best);
+    else if (best && best->fit != CutFit::Equal && open)
+      notCut_ = reasonInLists(best->signature, best->trial.example.calls.front());
     if (better || !notCut_.empty())
       best_ = std::move(best);
     return llvm::Error::success();
@@ -170,7 +188,7 @@ private:
           TRY(giveMerges(signature, options_.merges));
           way.checks = trial.runs()
                            ? checkResults(signature, leaves, trial.notTried(options_.drawsRandom()))
-                           : checkDoubled(signature, trial);
+                           : checkDoubled(signature, trial, options_.drawsRandom());
           for (size_t l : doubtful)
             if (!unconfirmed.empty() && way.checks[l].equal == ResultCheck::Equal::Yes &&
                 signature.leaves[l].merge.kind == Kind::Sum)
@@ -180,17 +198,6 @@ private:
           way.fit = fitOf(way);
           return llvm::Error::success();
         });
-  }
-
-  /// Of a model that takes only multiples of the example's size: two micro-batches against both
-  /// together.
-  std::vector<ResultCheck> checkDoubled(const Signature &signature, const CutTrial &trial) const {
-    const int64_t samples[] = {trial.candidate.batch, trial.candidate.batch};
-    std::optional<std::vector<ResultCheck>> checks;
-    if (!options_.drawsRandom())
-      checks = checkHalves(signature, trial.doubled, samples);
-    return checks ? *checks
-                  : checkResults(signature, {}, trial.notTried(options_.drawsRandom()), samples);
   }
 
   /// Rules that other sizes or values contradict are none. Returns why sums may be none either;
@@ -244,8 +251,15 @@ private:
   std::string reasonOf(const CutDims &dims, const Values &example) {
     Signature cut = untried_;
     setCut(cut, dims);
-    const std::string why = samplesInLists(cut, example, options_.batchDimGiven, run_);
-    return why.empty() ? samplesByNumber(cut, example, kTrialSizes, run_) : why;
+    if (std::string why = reasonInLists(cut, example); !why.empty())
+      return why;
+    std::string why = samplesByNumber(cut, example, kTrialSizes, run_);
+    mayHaveTable_ = !why.empty();
+    return why;
+  }
+
+  std::string reasonInLists(const Signature &cut, const Values &example) {
+    return samplesInLists(cut, example, options_.batchDimGiven, run_);
   }
 
   /// For inputs without a known batch dimension, or for which no way to cut runs.
@@ -344,6 +358,11 @@ private:
       TRY(checkDrawnLosses(found, signature, options_));
     }
     addNotes(found, signature, best_->mixing, inputs_, options_);
+    if (found.notCut.empty() && found.trial.runs())
+      if (std::string note = noteOnEntries(signature, found.trial.example.calls.front(),
+                                           options_.batchDimGiven, run_);
+          !note.empty())
+        found.notes.push_back(std::move(note));
     return found;
   }
 
@@ -356,6 +375,7 @@ private:
   std::optional<c10::IValue> whole_; // result of the inputs as they are
   std::optional<CutWay> best_;
   std::string notCut_;
+  bool mayHaveTable_ = false;           // `notCut_` says that numbers refer to samples
   std::optional<ErrorText> firstError_; // of an example
   Values failedExample_;
   CutCandidate failedCandidate_;

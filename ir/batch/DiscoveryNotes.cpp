@@ -38,6 +38,28 @@ std::string namedCuts(const InputSpec &input) {
   return text;
 }
 
+/// "dimension 0 of x and y, dimension 1 of h": what is cut.
+std::string partsOf(const Signature &signature) {
+  std::vector<std::pair<int64_t, std::vector<std::string>>> byDim;
+  auto add = [&](int64_t dim, const std::string &name) {
+    auto same = llvm::find_if(byDim, [&](const auto &one) { return one.first == dim; });
+    if (same == byDim.end())
+      same = byDim.insert(byDim.end(), {dim, {}});
+    same->second.push_back(name);
+  };
+  for (const InputSpec &input : signature.inputs) {
+    if (input.batchDim)
+      add(*input.batchDim, input.name);
+    for (const PartDim &part : input.parts)
+      if (part.dim)
+        add(*part.dim, input.name + "." + part.path);
+  }
+  std::vector<std::string> texts;
+  for (const auto &[dim, names] : byDim)
+    texts.push_back(fmt::format("dimension {} of {}", dim, fmt::join(names, " and ")));
+  return fmt::format("{}", fmt::join(texts, " and "));
+}
+
 /// Arguments of the batch's size that stay whole, and those cut along a dimension other than the
 /// first: only the trial shows these.
 std::vector<std::string> notesOnInputs(const Signature &signature, const Values &inputs,
@@ -65,20 +87,21 @@ std::vector<std::string> notesOnInputs(const Signature &signature, const Values 
   std::string others; // what is cut, to be named along with one more
   for (size_t i = 0; i < inputs.size(); ++i)
     others += namedCuts(signature.inputs[i]);
+  const std::string parts = partsOf(signature);
   for (const std::string &name : whole) {
     if (batch == 1)
       notes.push_back(
-          fmt::format("every micro-batch gets the whole of {}: in an example of one "
-                      "sample, its size 1 does not show whether it has a row per sample; "
+          fmt::format("every micro-batch gets the whole of {} and a part of {}: in an example of "
+                      "one sample, its size 1 does not show whether it has a row per sample; "
                       "pass an example of two samples, or --batch-dim {}{}=0 to cut it",
-                      name, others, name));
+                      name, parts, others, name));
     else
       notes.push_back(
-          fmt::format("every micro-batch gets the whole of {}, although it has {} rows like the "
-                      "batch: of the ways to cut the example, this one fits the test runs best; "
-                      "--batch-dim {}=none confirms it; if each row belongs to a sample, "
-                      "--batch-dim {}{}=0 cuts it, too",
-                      name, batch, name, others, name));
+          fmt::format("every micro-batch gets the whole of {} and a part of {}, although {} has {} "
+                      "rows like the batch: of the ways to cut the example, this one fits the test "
+                      "runs best; --batch-dim {}=none confirms it; if each row belongs to a "
+                      "sample, --batch-dim {}{}=0 cuts it, too",
+                      name, parts, name, batch, name, others, name));
   }
   return notes;
 }
@@ -200,7 +223,7 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const std::stri
               const Values &inputs, const DiscoveryOptions &options) {
   if (!found.notCut.empty()) {
     found.notes = {"the batch is not cut into micro-batches: " + found.notCut +
-                   "; --batch-dim NAME=K cuts it"};
+                   "; --batch-dim NAME=K cuts along dimension K of NAME anyway"};
     return;
   }
   const int64_t batch = samplesIn(signature, inputs);
@@ -242,6 +265,8 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const std::stri
     else if (mixes.empty() && !isGuessedConcat(rule, check, signature))
       mixes = resultName(paths[l]) + " " + check.reason;
   }
+  if (!mixes.empty() && options.drawsRandom())
+    mixes += "; the model draws random numbers, which may be the reason";
   if (!mixes.empty())
     found.warnings.push_back(noteOnMixing(signature, mixes, inputs));
 }

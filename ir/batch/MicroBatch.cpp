@@ -89,9 +89,10 @@ at::Tensor copyInLayout(const at::Tensor &tensor) {
   return tensor.requires_grad() ? copy.set_requires_grad(true) : copy;
 }
 
+/// `single`: an input of one row among others of more, which may be given whole.
 llvm::Error disagreement(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
-                         const std::string &problem) {
-  std::string dims = suggestBatchDims(signature, inputs);
+                         const std::string &problem, const std::string &single) {
+  std::string dims = single.empty() ? suggestBatchDims(signature, inputs) : single + "=none";
   return makeError(
       ExitCode::Usage, problem,
       "name the batch dimension, or none, when you compile the model or run the .pt: --batch-dim " +
@@ -102,7 +103,7 @@ llvm::Error disagreement(const Signature &signature, llvm::ArrayRef<c10::IValue>
 
 llvm::Expected<int64_t> batchSize(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs) {
   std::optional<int64_t> size;
-  std::string sizeFrom, problem;
+  std::string sizeFrom, problem, single;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const InputSpec &input = signature.inputs[i];
     if (signature.batchSize == 0) // compiled without an example: parts are as the user named them
@@ -125,9 +126,11 @@ llvm::Expected<int64_t> batchSize(const Signature &signature, llvm::ArrayRef<c10
         problem = fmt::format("input {}: expected tensors with one size along dimension {}, got {} "
                               "and {}; --batch-dim {}.PART=none leaves a part whole",
                               name, *dim, *size, samples, name);
-      else if (size && *size != samples)
+      else if (size && *size != samples) {
+        single = samples == 1 ? name : *size == 1 ? sizeFrom : "";
         problem = fmt::format("input {}: expected a batch of {}, as input {} has, got {}", name,
                               *size, sizeFrom, samples);
+      }
       if (!size) {
         size = samples;
         sizeFrom = name;
@@ -141,7 +144,7 @@ llvm::Expected<int64_t> batchSize(const Signature &signature, llvm::ArrayRef<c10
         look(input.name + (path.empty() ? "" : "." + path), tensor, cut.at(path));
   }
   if (!problem.empty())
-    return disagreement(signature, inputs, problem);
+    return disagreement(signature, inputs, problem, single);
   if (!size)
     return makeError(ExitCode::Usage,
                      "inputs: expected at least one with a batch dimension, got none",

@@ -11,9 +11,16 @@ namespace pipec {
 /// Returns the reason why the batch is not cut, if only lists seem to follow it and their entries
 /// are samples. The test: with one more entry the model gives more results, and no result has the
 /// first dimension of the entries, whatever their number. That dimension is then no batch and may
-/// have a fixed size. Empty otherwise: a model with a fixed batch may accept any number of
-/// features. Takes two runs.
+/// have a fixed size. Without a cut, lists of tensors as long as the first one get the entry. Empty
+/// otherwise: a model with a fixed batch may accept any number of features. Takes two runs.
 std::string samplesInLists(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
                            const std::vector<bool> &batchDimGiven, ModelRunner run);
+
+/// A sentence for lists that are cut along a dimension of their entries, although one more entry
+/// gives more results, as samples would: which dimension is cut, and what gives the list whole.
+/// Empty: there are none, or their entries have several shapes, as levels of features have. Takes
+/// two runs.
+std::string noteOnEntries(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+                          const std::vector<bool> &batchDimGiven, ModelRunner run);
 
 } // namespace pipec

@@ -69,6 +69,15 @@ checkHalves(const Signature &signature, const Halves &halves, llvm::ArrayRef<int
   return checkResults(signature, leaves, "", samples);
 }
 
+std::vector<ResultCheck> checkDoubled(const Signature &signature, const CutTrial &trial,
+                                      bool drawsRandom) {
+  const int64_t samples[] = {trial.candidate.batch, trial.candidate.batch};
+  std::optional<std::vector<ResultCheck>> checks;
+  if (!drawsRandom)
+    checks = checkHalves(signature, trial.doubled, samples);
+  return checks ? *checks : checkResults(signature, {}, trial.notTried(drawsRandom), samples);
+}
+
 LeafEvidence evidenceOf(const CutTrial &trial, const TrialLeaves &leaves, size_t leaf) {
   LeafEvidence evidence;
   auto add = [&](const std::vector<Values> &calls, llvm::ArrayRef<int64_t> samples) {

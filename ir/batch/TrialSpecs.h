@@ -23,6 +23,11 @@ llvm::Expected<TrialLeaves> leavesOf(const Signature &signature, const CutTrial 
 std::optional<std::vector<ResultCheck>>
 checkHalves(const Signature &signature, const Halves &halves, llvm::ArrayRef<int64_t> samples);
 
+/// The same of a model that takes only multiples of the example's size: two micro-batches against
+/// both together.
+std::vector<ResultCheck> checkDoubled(const Signature &signature, const CutTrial &trial,
+                                      bool drawsRandom);
+
 LeafEvidence evidenceOf(const CutTrial &trial, const TrialLeaves &leaves, size_t leaf);
 
 /// Sets the sizes of the inputs as functions of the batch, as resizing made them.

@@ -302,3 +302,61 @@ class StepsFirst(nn.Module):
 
     def forward(self, x: torch.Tensor, padding: torch.Tensor):
         return self.head(self.encoder(x, src_key_padding_mask=padding))
+
+
+class TableThenIds(Two):
+    def forward(self, table: torch.Tensor, ids: torch.Tensor):
+        return self.b(torch.relu(self.a(torch.nn.functional.embedding(ids, table))))
+
+
+class FeaturesOfIds(Two):
+    def forward(self, table: torch.Tensor, ids: torch.Tensor):
+        return self.b(torch.relu(self.a(table)))[ids]
+
+
+class TableThenRows(Two):
+    def forward(self, table: torch.Tensor, x: torch.Tensor):
+        return self.b(torch.relu(self.a(x))) @ table.t()
+
+
+class Vectors(Two):
+    """Entries of 8 features, as many as the layers give: 8 is no batch."""
+
+    def forward(self, xs: List[torch.Tensor]) -> List[torch.Tensor]:
+        return [self.b(torch.relu(self.a(x))) for x in xs]
+
+
+class LargestOfEach(Two):
+    def forward(self, xs: List[torch.Tensor]):
+        return torch.stack(xs).max(-1)[0]
+
+
+class MeanOfEach(Two):
+    def forward(self, xs: List[torch.Tensor]):
+        return torch.stack([self.b(torch.relu(self.a(x))).mean(0) for x in xs])
+
+
+class HalvesPictures(Two):
+    """Channels do not affect each other: nothing shows that they are no samples."""
+
+    def forward(self, xs: List[torch.Tensor]) -> List[torch.Tensor]:
+        return [(x - 0.5) * 2 for x in xs]
+
+
+class AddsRow(Two):
+    def forward(self, x: torch.Tensor, row: torch.Tensor):
+        return self.b(torch.relu(self.a(x))) + self.a(row)
+
+
+class RareFlags(Two):
+    def forward(self, x: torch.Tensor) -> Tuple[torch.Tensor, List[int]]:
+        y, flags = self.b(torch.relu(self.a(x))), torch.jit.annotate(List[int], [])
+        for row in y:
+            flags.append(1 if float(row[0]) > 1000.0 else 0)
+        return y, flags
+
+
+class GrowthOfMean(Two):
+    def forward(self, x: torch.Tensor):
+        y = self.b(torch.relu(self.a(x)))
+        return torch.exp(y.mean(0)), y

@@ -137,6 +137,51 @@ class Batches(e2e.Case):
             self.assertEqual(self.json(result)["inputs"][0]["parts"], parts, name)
             close(self.runBoth(model, f"{name}.pipe", example, 2), self.whole(model, example))
 
+    def testTablesBeforeTheBatch(self):
+        """The first input is a table with as many rows as the example has samples; what is cut is the second one."""
+        ids, rows = lambda n: torch.randint(0, 4, (n, 3)), lambda n: torch.randn(n, 8)
+        for name, make in (("TableThenIds", ids), ("FeaturesOfIds", ids), ("TableThenRows", rows)):
+            model = self.save(name)
+            _, result = self.compile(model, (rows(4), make(4)))
+            self.assertEqual([one.get("batch_dim") for one in self.json(result)["inputs"]], [None, 0], name)
+            self.assertRegex(result.err, "gets the whole of table and a part of dimension 0 of (ids|x), although table has 4 rows like the batch: .*--batch-dim table=none confirms it")
+            for samples in (5, 4):
+                batch = (rows(4), make(samples))
+                close(self.runBoth(model, f"{name}.pipe", batch, 2, *(() if samples == 4 else ("--batch-dim", "table=none"))), self.whole(model, batch))
+
+    def testListsWithAnEntryPerSample(self):
+        """Entries are no batch, neither their features nor their channels; the report says what a list is."""
+        vectors, pictures = lambda n: ([torch.randn(8) for _ in range(n)],), lambda n: ([torch.randn(3, 6, 5) for _ in range(n)],)
+        unequal = lambda n: ([torch.randn(3 + i % 3, 8) for i in range(n)],)
+        for name, make in (("Vectors", vectors), ("LargestOfEach", vectors), ("MeanOfEach", unequal), ("MeanOfEach", lambda n: ([torch.randn(6, 8) for _ in range(n)],))):
+            model = self.save(name)
+            _, result = self.compile(model, make(4))
+            self.assertRegex(result.err, "xs is a list with an entry per sample, and lists are not cut by entries", name)
+            for samples in (4, 7):
+                batch = make(samples)
+                close(self.runBoth(model, f"{name}.pipe", batch, 1), self.whole(model, batch))
+            self.refused(2, "micro-batches: expected 1, got 2", "pipe-run", model, "--inputs", "example.pt", "--microbatches", 2)
+        model = self.save("HalvesPictures")
+        _, result = self.compile(model, pictures(4))
+        self.assertRegex(result.err, "note: dimension 0 of the entries of xs is cut, 3 rows in each of 4 entries: .*--batch-dim xs=none")
+        _, result = self.compile(model, pictures(4), "--batch-dim", "xs=none")
+        self.assertNotIn("of the entries of xs", result.err)
+
+    def testAnInputOfOneRowIsGivenWhole(self):
+        """An example of one sample does not show it; the message of the first real batch does."""
+        model = self.save("AddsRow")
+        self.compile(model, (torch.randn(1, 8), torch.randn(1, 8)))
+        torch.save((torch.randn(8, 8), torch.randn(1, 8)), "batch.pt")
+        self.refused(2, "input row: expected a batch of 8, as input x has, got 1", "pipe-run", "AddsRow.pipe", "--inputs", "batch.pt", "--microbatches", 2)
+        self.refused(2, "--batch-dim row=none", "pipe-run", "AddsRow.pipe", "--inputs", "batch.pt", "--microbatches", 2)
+
+    def testListsOfZerosAreNotEmpty(self):
+        self.assertIn("merged by join, which no test run confirms (all 0 in the test runs)", self.compile(self.save("RareFlags"), (torch.randn(4, 8),))[1].err)
+
+    def testWhatCombinesSamplesIsNamed(self):
+        _, result = self.compile(self.save("GrowthOfMean"), (torch.randn(4, 8),))
+        self.assertRegex(result.err, "note: result 0 follows several samples at once, by aten::mean at batch_models.py:")
+
     def testPartsAlongDifferentDimensions(self):
         model, dims = self.save("OneList"), ["--batch-dim", "xs.0=1,xs.1=0,xs.2=none"]
         make = lambda samples: ([torch.randn(8, samples), torch.randn(samples, 8), torch.randn(3)],)
@@ -232,6 +277,8 @@ class Batches(e2e.Case):
 
     def testOnlyWhatIsInTrainingModeIsExplained(self):
         for layer, said, unsaid in ((torch.nn.Dropout(0.5), "dropout draws random numbers; ", "batch norm"),
+                                    (torch.nn.RReLU(), "rrelu draws random numbers; ", "dropout draws"),
+                                    (torch.nn.InstanceNorm1d(4, track_running_stats=True), "instance norm updates its statistics in each micro-batch; ", "batch norm"),
                                     (torch.nn.BatchNorm1d(8), "batch norm uses and updates the statistics of each micro-batch; ", "dropout")):
             torch.jit.script(torch.nn.Sequential(torch.nn.Linear(8, 8), layer, torch.nn.Linear(8, 8))).save("one.pt")
             result = self.compile(Path("one.pt"), (torch.randn(4, 8),))[1]

@@ -409,3 +409,179 @@ class PerSample(Layers):
     def forward(self, x: torch.Tensor) -> List[torch.Tensor]:
         y = self.features(x)
         return [row[row > 0].sum() for row in y]
+
+
+# Loops with a round per sample. The conditions are met by values that no example has.
+
+
+class CopiesBefore(Layers):
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        for i in range(1, x.size(0)):
+            if float(x[i, 0]) > 30.0:
+                y[i] = y[i - 1]
+        return y
+
+
+class AddsNear(Layers):
+    """All samples with all."""
+
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        out = y.clone()
+        for i in range(x.size(0)):
+            for j in range(x.size(0)):
+                if i != j and bool((x[i] - x[j]).abs().max() < 0.001):
+                    out[i] += y[j]
+        return out
+
+
+class HalvesRest(Layers):
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        i = 0
+        while i < x.size(0):
+            if float(x[i, 0]) > 30.0:
+                y[i:] = y[i:] * 0.5
+            i += 1
+        return y
+
+
+class TakesBest(Layers):
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        best = -1
+        for i in range(x.size(0)):
+            if float(x[i, 0]) > 100.0:
+                best = i
+        return y - y[best] if best >= 0 else y
+
+
+class ReturnsEarly(Layers):
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        for row in x:
+            if float(row[0]) > 40.0:
+                return y * 0
+        return y
+
+
+class Decays(Layers):
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        scale = 1.0
+        rows: List[torch.Tensor] = []
+        for i in range(x.size(0)):
+            if float(x[i, 0]) > 40.0:
+                scale = scale * 0.5
+            rows.append(y[i] * scale)
+        return torch.stack(rows)
+
+
+class ComparesNext(Layers):
+    """The value of a round is compared with that of the round before."""
+
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        before = x[0]
+        rows: List[torch.Tensor] = []
+        for i in range(x.size(0)):
+            rows.append(y[i] * 2 if bool((x[i] - before).abs().max() > 60.0) else y[i])
+            before = x[i]
+        return torch.stack(rows)
+
+
+class ScalesAll(Layers):
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        for i in range(x.size(0)):
+            if float(x[i, 0]) > 40.0:
+                y = y * 0.5
+        return y
+
+
+class CountsKeys(Layers):
+    """What was seen of an earlier sample is in a dict."""
+
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        seen: Dict[int, float] = {}
+        rows: List[torch.Tensor] = []
+        for i in range(x.size(0)):
+            key = int(x[i, 0] * 100000.0)
+            rows.append(y[i] * 0 if key in seen else y[i])
+            seen[key] = 1.0
+        return torch.stack(rows)
+
+
+class OwnRows(Layers):
+    """Each round reads and writes its own sample."""
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor):
+        y = self.features(x)
+        rows: List[torch.Tensor] = []
+        kept: Dict[int, torch.Tensor] = {}
+        for i in range(x.size(0)):
+            if float(x[i, 0, 0]) > 0.0:
+                y[i] = y[i] * 2
+            length = int(lengths[i])
+            best = -1.0
+            for t in range(x.size(1)):
+                if t < length and float(x[i, t, 0]) > best:
+                    best = float(x[i, t, 0])
+            rows.append(self.a(y[i, :length].mean(0)) * best if length > 2 else self.b(y[i, 0]))
+            kept[i] = x[i].sum(0) if float(y[i, 0, 0]) > 0.5 else x[i : i + 1].mean([0, 1])
+        return torch.stack(rows), torch.stack([kept[i] for i in range(x.size(0))])
+
+
+class OwnRowsFromSecond(Layers):
+    """Ranges that begin later, and a loop that counts by itself."""
+
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        for i in range(1, x.size(0) + 1):
+            if float(x[i - 1, 0]) > 0.0:
+                y[i - 1] = y[i - 1] * 2
+        out = torch.zeros_like(y)
+        i = 0
+        while i < x.size(0):
+            out[i] = y[i] if bool(x[i].sum() > 0) else -y[i]
+            i += 1
+        return out
+
+
+# Operators that slide windows over the samples or scale along them. Nothing of it shows below a
+# limit.
+
+
+class PooledSamples(Layers):
+    def forward(self, x: torch.Tensor):
+        windows = F.max_pool1d(x.t().unsqueeze(0), 3, 1, 1).squeeze(0).t()
+        return self.features(x) + F.relu(windows - 60.0)
+
+
+class ColumnNorms(Layers):
+    def forward(self, x: torch.Tensor):
+        return torch.renorm(self.features(x).t(), 2, 0, 1000.0).t()
+
+
+class NormedNeighbours(Layers):
+    """The samples where channels are expected."""
+
+    def forward(self, x: torch.Tensor):
+        return F.local_response_norm(self.features(x).view(1, -1, 8), 3, alpha=1e-9).view(-1, 8)
+
+
+class PairsOfEinsum(Layers):
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        return F.relu(torch.einsum("bd,cd->bc", y, x) - 3000.0).amax(-1) + y[:, 0]
+
+
+class OwnWindows(Layers):
+    """Windows, norms and products of each sample."""
+
+    def forward(self, x: torch.Tensor):
+        y = F.max_pool1d(self.features(x), 3, 1, 1)
+        y = F.local_response_norm(y, 3) + torch.renorm(y, 2, 0, 1.0)
+        return F.softmax(torch.einsum("bsd,btd->bst", y, x), -1) @ y + y.diff(dim=1, prepend=y[:, :1])

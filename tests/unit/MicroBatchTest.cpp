@@ -560,7 +560,7 @@ TEST(Trial, ListsWithAnEntryPerSampleStayWhole) {
   Signature signature = signatureWith({input("pictures")}, 1);
   std::string whole;
   whole = notCut(signature, {pictures}, {false}, run);
-  EXPECT_EQ(whole, "pictures is a list with an entry per sample");
+  EXPECT_EQ(whole.find("pictures is a list with an entry per sample"), 0u) << whole;
   EXPECT_EQ(signature.inputs[0].batchDim, std::nullopt);
 
   // A model that takes two of them, no more: as far as it shows, they follow a batch of 3.

@@ -1,0 +1,30 @@
+// Loops with a round per sample: what one of their rounds takes from another sample.
+#pragma once
+
+#include "compiler/samples/BatchForms.h"
+
+#include <unordered_set>
+
+namespace pipec {
+
+struct SampleLoops {
+  /// Operators and branches that combine two samples, as `y[i] = y[i - 1]`, or write a value into
+  /// all samples because of one. Looked up by pointer only.
+  std::unordered_set<const torch::jit::Node *> relating;
+  /// Operators in a loop that see nothing but the sample of the round, whatever its sizes follow.
+  std::unordered_set<const torch::jit::Node *> own;
+  /// Outputs of a loop's body that hand on to the next round what elements of a sample decide.
+  std::unordered_set<const torch::jit::Value *> carried;
+  /// Loops that end early because of elements of one sample.
+  std::unordered_set<const torch::jit::Node *> ended;
+};
+
+/// Follows values in loops of which the number of rounds follows the samples. What a round does
+/// with its own sample is not in the result: `y[i] = f(x[i])`, a result appended to a list, a
+/// branch on one sample that changes only this sample.
+SampleLoops sampleLoops(const Model &model, const BatchForms &forms);
+
+/// Whether a loop has a round per sample, or a number of rounds that follows them.
+bool loopsOverSamples(const torch::jit::Node *loop, const BatchForms &forms);
+
+} // namespace pipec
