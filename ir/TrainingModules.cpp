@@ -1,6 +1,7 @@
 #include "ir/TrainingModules.h"
 
 #include "ir/NodeInfo.h"
+#include "ir/support/Llvm.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <fmt/format.h>
