@@ -16,22 +16,22 @@ namespace {
 llvm::Error checkTensor(const InputSpec &input, const at::Tensor &tensor, int64_t microBatch,
                         int64_t samples) {
   const TensorSpec &spec = input.tensor;
-  std::string where = fmt::format("input {}, micro-batch {}", input.name, microBatch);
-  std::string dtype = specOf(tensor).dtype;
+  auto where = [&] { return fmt::format("input {}, micro-batch {}", input.name, microBatch); };
+  const std::string dtype = dtypeOf(tensor);
   if (dtype != spec.dtype)
     return makeError(ExitCode::Usage,
-                     fmt::format("{}: expected dtype {}, got {}", where, spec.dtype, dtype),
+                     fmt::format("{}: expected dtype {}, got {}", where(), spec.dtype, dtype),
                      "convert the input, or compile again with example inputs of this dtype");
   size_t rank = static_cast<size_t>(tensor.dim());
   if (rank != spec.shape.size())
-    return makeError(ExitCode::Usage, fmt::format("{}: expected {} dimensions, got {}", where,
+    return makeError(ExitCode::Usage, fmt::format("{}: expected {} dimensions, got {}", where(),
                                                   spec.shape.size(), rank));
   for (size_t d = 0; d < rank; ++d) {
     int64_t expected = spec.shape[d].at(samples), got = tensor.size(static_cast<int64_t>(d));
     if (!spec.shape[d].dynamic && expected != got)
       return makeError(
           ExitCode::Usage,
-          fmt::format("{}, dimension {}: expected size {}, got {}", where, d, expected, got),
+          fmt::format("{}, dimension {}: expected size {}, got {}", where(), d, expected, got),
           !input.batchDim && expected == 1
               ? fmt::format("if this dimension is the batch, compile with --batch-dim {}={}; "
                             "otherwise with example inputs of this shape",
