@@ -31,8 +31,8 @@ bool isParameterOrBuffer(const Attribute &attribute) {
 
 llvm::Expected<CheckpointValues> valuesOf(const std::string &path,
                                           std::vector<std::string> &warnings) {
-  ReadCheckpoint found =
-      TRY(readCheckpoint(path, WhichCheckpoint::NewestGood, [](const auto &, const auto &) {
+  ReadCheckpoint found = TRY(readCheckpoint(
+      path, WhichCheckpoint::NewestGood, [](const auto &, const auto &) -> llvm::Error {
         return llvm::Error::success(); // fillStages() checks what it uses
       }));
   warnings.insert(warnings.end(), found.opened.warnings.begin(), found.opened.warnings.end());

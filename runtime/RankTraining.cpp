@@ -94,6 +94,8 @@ llvm::Error RankTraining::backward(const Step &step, int64_t microBatch,
     return gradients;
   };
   std::vector<ValueGradients> ofOutputs, later;
+  ofOutputs.reserve(step.outputs.size());
+  later.reserve(step.inputs.size());
   llvm::Error error =
       stage.executor().onStream(microBatch, "adding gradients", [&]() -> llvm::Error {
         c10::AutoGradMode noGrad(false);

@@ -110,13 +110,19 @@ Reference::stepOnBatches(const std::vector<std::vector<c10::IValue>> &batches, S
   if (batches.empty())
     return makeError(ExitCode::Usage, "batches: expected at least 1, got 0");
   BatchParts all;
-  for (const std::vector<c10::IValue> &batch : batches) {
-    BatchParts parts = TRY(split(batch));
-    for (size_t k = 0; k < parts.inputs.size(); ++k) {
-      all.inputs.push_back(std::move(parts.inputs[k]));
-      all.samples.push_back(parts.samples[k]);
+  TRY(impl_->finishDevice()); // the caller may have made the inputs on it
+  // The first batch is tried in parts: the trial reads what its runs computed.
+  auto splitAll = [&]() -> llvm::Error {
+    for (const std::vector<c10::IValue> &batch : batches) {
+      BatchParts parts = TRY(split(batch));
+      for (size_t k = 0; k < parts.inputs.size(); ++k) {
+        all.inputs.push_back(std::move(parts.inputs[k]));
+        all.samples.push_back(parts.samples[k]);
+      }
     }
-  }
+    return llvm::Error::success();
+  };
+  TRY(impl_->onStream(splitAll));
   return stepOn(std::move(all), stats);
 }
 

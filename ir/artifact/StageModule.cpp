@@ -181,6 +181,7 @@ bool StageModule::mayUseGenerator() const {
 
 llvm::Expected<std::vector<c10::IValue>> StageModule::run(std::vector<c10::IValue> inputs) {
   std::vector<c10::IValue> uses;
+  uses.reserve(impl_->graph->inputs().size());
   for (size_t i = 0; i < impl_->plan.attributes.size(); ++i)
     uses.insert(uses.end(), impl_->plan.attributes[i].uses, impl_->attributes[i]);
   return run(std::move(inputs), std::move(uses));
@@ -204,7 +205,8 @@ llvm::Expected<std::vector<c10::IValue>> StageModule::run(std::vector<c10::IValu
   std::move(uses.begin(), uses.end(), std::back_inserter(stack));
 
   TRY(prepare());
-  TRY(guardTorchVoid(ExitCode::Usage, "running the stage",
+  static const std::string kDoing = "running the stage"; // made once
+  TRY(guardTorchVoid(ExitCode::Usage, kDoing,
                      [&] { jit::InterpreterState(*impl_->code, runHere).run(stack); }));
 
   std::vector<c10::IValue> outputs;

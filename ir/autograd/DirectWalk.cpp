@@ -66,7 +66,7 @@ size_t DirectWalk::number(Node *node) {
 }
 
 void DirectWalk::find(const ag::edge_list &roots) {
-  std::vector<size_t> todo;
+  llvm::SmallVector<size_t, 16> todo;
   auto reach = [&](const ag::Edge &edge) {
     const size_t at = number(edge.function.get());
     ++visits_[at].waitsFor;

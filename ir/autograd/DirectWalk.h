@@ -2,6 +2,7 @@
 #pragma once
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallVector.h"
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/function.h>
@@ -18,6 +19,7 @@ namespace pipec {
 /// It also knows neither hooks, nor anomaly mode, nor devices with streams.
 class DirectWalk {
 public:
+  /// `roots` outlive it.
   DirectWalk(const torch::autograd::edge_list &roots, const torch::autograd::edge_list &wanted);
 
   /// Whether run() may be called; else the graph is one for the engine.
@@ -49,11 +51,12 @@ private:
   void give(const torch::autograd::Edge &edge, at::Tensor gradient);
   void call(Visit &visit, bool keepGraph);
 
-  torch::autograd::edge_list roots_;
-  std::vector<Visit> visits_;
-  llvm::DenseMap<Node *, size_t> numbers_; // only looked up
-  std::vector<Capture> captures_;
-  std::vector<size_t> ready_; // a heap
+  const torch::autograd::edge_list &roots_;
+  // Few nodes, as of small stages, need no memory of their own.
+  llvm::SmallVector<Visit, 16> visits_;
+  llvm::SmallDenseMap<Node *, size_t, 16> numbers_; // only looked up
+  llvm::SmallVector<Capture, 8> captures_;
+  llvm::SmallVector<size_t, 8> ready_; // a heap
   std::vector<at::Tensor> results_;
   bool isPossible_ = true;
 };

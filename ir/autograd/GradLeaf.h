@@ -1,11 +1,13 @@
 // Where autograd stops: a value that enters a stage, with a place at which its gradient arrives.
 #pragma once
 
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallVector.h"
+
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 #include <torch/csrc/autograd/edge.h>
 
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -38,8 +40,8 @@ public:
   c10::IValue leaveAll(const c10::IValue &value, std::vector<torch::autograd::Edge> &edges);
 
 private:
-  std::unordered_map<const void *, std::pair<at::Tensor, GradLeaf>> known_; // only looked up
-  std::vector<at::Tensor> kept_; // whose addresses are known
+  llvm::SmallDenseMap<const void *, std::pair<at::Tensor, GradLeaf>, 4> known_; // only looked up
+  llvm::SmallVector<at::Tensor, 4> kept_; // whose addresses are known
 };
 
 } // namespace pipec

@@ -133,6 +133,10 @@ bool EnteredWeights::fits(llvm::ArrayRef<TapedAttribute> attributes, WeightUses 
 std::vector<c10::IValue>
 EnteredWeights::arguments(llvm::ArrayRef<TapedAttribute> attributes) const {
   std::vector<c10::IValue> values;
+  size_t count = 0;
+  for (const TapedAttribute &attribute : attributes)
+    count += attribute.uses;
+  values.reserve(count);
   for (size_t a = 0; a < attributes.size(); ++a) {
     if (isTrained(attributes[a].value))
       llvm::append_range(values, entered_[a]);
@@ -155,11 +159,15 @@ llvm::Expected<StageTape> StageTape::record(const std::vector<c10::IValue> &inpu
   StageTape tape;
   std::vector<c10::IValue> arguments;
   TensorDoor entrance, exit;
+  arguments.reserve(inputs.size());
+  tape.inputs_.reserve(inputs.size());
   for (const c10::IValue &input : inputs)
     arguments.push_back(entrance.enterAll(input, tape.inputs_.emplace_back()));
   tape.weights_ = std::move(weights);
   std::vector<c10::IValue> outputs =
       TRY(run(std::move(arguments), tape.weights_->arguments(attributes)));
+  tape.outputs_.reserve(outputs.size());
+  tape.made_.reserve(outputs.size());
   for (const c10::IValue &output : outputs)
     tape.outputs_.push_back(exit.leaveAll(output, tape.made_.emplace_back()));
   return tape;
@@ -197,6 +205,7 @@ ag::edge_list StageTape::weightEdges() const {
 
 std::vector<ValueGradients> StageTape::byPort(llvm::ArrayRef<at::Tensor> found) const {
   std::vector<ValueGradients> result;
+  result.reserve(inputs_.size());
   for (const std::vector<GradLeaf> &port : inputs_) {
     result.emplace_back(found.begin(), found.begin() + port.size());
     found = found.drop_front(port.size());
@@ -206,6 +215,7 @@ std::vector<ValueGradients> StageTape::byPort(llvm::ArrayRef<at::Tensor> found) 
 
 std::vector<ValueGradients> StageTape::byAttribute(llvm::ArrayRef<at::Tensor> found) const {
   std::vector<ValueGradients> result;
+  result.reserve(weights_->tensorsIn_.size());
   for (size_t count : weights_->tensorsIn_)
     result.emplace_back(count);
   for (const EnteredWeights::Weight &weight : weights_->weights_) {
@@ -250,7 +260,8 @@ std::string StageTape::whyWhole() const {
 
 llvm::Expected<StageGradients> StageTape::inputGradients(std::vector<ValueGradients> ofOutputs,
                                                          std::vector<ValueGradients> later) {
-  return guardTorch(ExitCode::Usage, "the backward to the inputs", [&] {
+  static const std::string kDoing = "the backward to the inputs"; // made once
+  return guardTorch(ExitCode::Usage, kDoing, [&] {
     PIPEC_ASSERT(whyWhole().empty(), "a stage that can be walked in two parts");
     StageGradients result;
     result.inputs = byPort(split_->walkToInputs(rootsOf(std::move(ofOutputs), std::move(later))));
@@ -260,7 +271,8 @@ llvm::Expected<StageGradients> StageTape::inputGradients(std::vector<ValueGradie
 }
 
 llvm::Expected<std::vector<ValueGradients>> StageTape::weightGradients() {
-  return guardTorch(ExitCode::Usage, "the backward to the weights", [&] {
+  static const std::string kDoing = "the backward to the weights"; // made once
+  return guardTorch(ExitCode::Usage, kDoing, [&] {
     std::vector<ValueGradients> sums = byAttribute(split_->walkToWeights());
     split_.reset();
     return sums;

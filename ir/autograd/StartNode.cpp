@@ -1,6 +1,7 @@
 #include "ir/autograd/StartNode.h"
 
 #include "ir/autograd/DirectWalk.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include <ATen/ops/ones.h>
 #include <torch/csrc/autograd/engine.h>
@@ -33,15 +34,16 @@ void StartNode::Roots::add(const ag::Edge &edge, at::Tensor gradient) {
 }
 
 std::vector<at::Tensor> StartNode::walk(Roots roots, const ag::edge_list &wanted, bool keepGraph) {
+  if (roots.edges.empty() ||
+      llvm::none_of(wanted, [](const ag::Edge &edge) { return edge.function != nullptr; }))
+    return std::vector<at::Tensor>(wanted.size());
+  if (DirectWalk walk(roots.edges, wanted); walk.isPossible())
+    return walk.run(std::move(roots.gradients), keepGraph);
   ag::edge_list asked;
   for (const ag::Edge &edge : wanted)
     if (edge.function)
       asked.push_back(edge);
   std::vector<at::Tensor> result(wanted.size());
-  if (asked.empty() || roots.edges.empty())
-    return result;
-  if (DirectWalk walk(roots.edges, wanted); walk.isPossible())
-    return walk.run(std::move(roots.gradients), keepGraph);
   const at::Tensor signal = at::ones({});
   auto start = std::make_shared<Start>(std::move(roots.gradients));
   start->add_input_metadata(signal);

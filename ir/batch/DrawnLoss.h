@@ -11,7 +11,8 @@ MergeRule ruleOfDrawnLoss(const OutputLeaf &leaf);
 
 /// Compares losses that are merged by mean, or for which draws hid any rule, with those of the
 /// whole batch, by runs of the trial without dropout. A loss that is a mean or a sum there gets
-/// that rule. So do the two results that may be a sum and its count (mayBePair()). Does nothing without options.withoutDropout. Errors: LibTorch's.
+/// that rule. So do the two results that may be a sum and its count (mayBePair()). Does nothing
+/// without options.withoutDropout. Errors: LibTorch's.
 llvm::Error checkDrawnLosses(BatchDiscovery &found, Signature &signature,
                              const DiscoveryOptions &options);
 

@@ -16,16 +16,16 @@ namespace {
 llvm::Error checkTensor(const InputSpec &input, const at::Tensor &tensor, int64_t microBatch,
                         int64_t samples) {
   const TensorSpec &spec = input.tensor;
-  std::string where = fmt::format("input {}, micro-batch {}", input.name, microBatch);
-  std::string dtype = specOf(tensor).dtype;
+  auto where = [&] { return fmt::format("input {}, micro-batch {}", input.name, microBatch); };
+  const std::string dtype = dtypeOf(tensor);
   if (dtype != spec.dtype)
     return makeError(ExitCode::Usage,
-                     fmt::format("{}: expected dtype {}, got {}", where, spec.dtype, dtype),
+                     fmt::format("{}: expected dtype {}, got {}", where(), spec.dtype, dtype),
                      "convert the input, or compile again with example inputs of this dtype");
   size_t rank = static_cast<size_t>(tensor.dim());
   if (rank != spec.shape.size())
     return makeError(ExitCode::Usage,
-                     fmt::format("{}: expected {}, got {}", where,
+                     fmt::format("{}: expected {}, got {}", where(),
                                  counted(spec.shape.size(), "dimension"), rank),
                      rank + 1 == spec.shape.size() && input.batchDim
                          ? "give a single sample as a batch of one (x.unsqueeze(0)), or compile "
@@ -36,7 +36,7 @@ llvm::Error checkTensor(const InputSpec &input, const at::Tensor &tensor, int64_
     if (!spec.shape[d].dynamic && expected != got)
       return makeError(
           ExitCode::Usage,
-          fmt::format("{}, dimension {}: expected size {}, got {}", where, d, expected, got),
+          fmt::format("{}, dimension {}: expected size {}, got {}", where(), d, expected, got),
           !input.batchDim && expected == 1
               ? fmt::format("if this dimension is the batch, compile with --batch-dim {}={}; "
                             "otherwise with example inputs of this shape",

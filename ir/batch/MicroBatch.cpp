@@ -229,6 +229,7 @@ splitInputs(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, int6
     int64_t start = 0;
     for (int64_t k = 0; k < microBatches; ++k) {
       int64_t size = samples / microBatches + (k < samples % microBatches ? 1 : 0);
+      split[k].reserve(inputs.size());
       for (size_t i = 0; i < inputs.size(); ++i) {
         const InputSpec &input = signature.inputs[i];
         split[k].push_back(mapTensors(

@@ -43,13 +43,21 @@ Dim constantDim(int64_t value) { return {.perBatch = 0, .constant = value, .dyna
 
 } // namespace
 
+/// A nested tensor has no sizes.
+static bool isKnown(const at::Tensor &tensor) {
+  return tensor.defined() && tensor.layout() == at::kStrided && !tensor.is_nested();
+}
+
+std::string dtypeOf(const at::Tensor &tensor) {
+  return isKnown(tensor) ? c10::getDtypeNames(tensor.scalar_type()).first : std::string();
+}
+
 TensorSpec specOf(const at::Tensor &tensor) {
   TensorSpec spec;
-  // A nested tensor has no sizes.
-  spec.known = tensor.defined() && tensor.layout() == at::kStrided && !tensor.is_nested();
+  spec.known = isKnown(tensor);
   if (!spec.known)
     return spec;
-  spec.dtype = c10::getDtypeNames(tensor.scalar_type()).first;
+  spec.dtype = dtypeOf(tensor);
   for (int64_t size : tensor.sizes())
     spec.shape.push_back(constantDim(size));
   for (int64_t stride : tensor.strides())

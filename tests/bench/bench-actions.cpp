@@ -6,8 +6,9 @@
 // 100,000) on one thread; a line has medians in microseconds. "bare": the same operators called as
 // LibTorch allows it (InterpreterState on ready Code, the autograd engine). "more": the action less
 // the bare call. "news": calls of operator new in one action less those of the bare call, median.
-// "step": a whole call of the pipeline with one rank, divided by its micro-batches, so with
-// splitting and merging of the batch.
+// "own": those of the action that come from pipec's code, with the templates that it instantiates;
+// the others are LibTorch's. "step": a whole call of the pipeline with one rank, divided by its
+// micro-batches, so with splitting and merging of the batch; "own" of all threads.
 #include "compiler/Compiler.h"
 #include "ir/artifact/ArtifactReader.h"
 #include "ir/autograd/TrainingSettings.h"
@@ -27,6 +28,7 @@
 #include <torch/csrc/jit/serialization/import.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -41,12 +43,19 @@ llvm::ExitOnError must; // a benchmark that fails says why
 namespace ag = torch::autograd;
 namespace jit = torch::jit;
 
+/// The linker's: where the code of this program lies. LibTorch's lies in its libraries.
+extern "C" const char __executable_start, etext;
+
 namespace {
 
 thread_local size_t news = 0;
+std::atomic<size_t> ownNews = 0; // of all threads
 
-void *counted(std::size_t size, std::size_t alignment) {
+void *counted(std::size_t size, std::size_t alignment, const void *caller) {
   ++news;
+  const char *const at = static_cast<const char *>(caller);
+  if (at >= &__executable_start && at < &etext)
+    ownNews.fetch_add(1, std::memory_order_relaxed);
   void *memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
   if (!memory)
     throw std::bad_alloc();
@@ -55,10 +64,14 @@ void *counted(std::size_t size, std::size_t alignment) {
 
 } // namespace
 
-void *operator new(std::size_t size) { return counted(size, 16); }
-void *operator new[](std::size_t size) { return counted(size, 16); }
-void *operator new(std::size_t size, std::align_val_t alignment) {
-  return counted(size, static_cast<std::size_t>(alignment));
+[[gnu::noinline]] void *operator new(std::size_t size) {
+  return counted(size, 16, __builtin_return_address(0));
+}
+[[gnu::noinline]] void *operator new[](std::size_t size) {
+  return counted(size, 16, __builtin_return_address(0));
+}
+[[gnu::noinline]] void *operator new(std::size_t size, std::align_val_t alignment) {
+  return counted(size, static_cast<std::size_t>(alignment), __builtin_return_address(0));
 }
 void operator delete(void *memory) noexcept { std::free(memory); }
 void operator delete[](void *memory) noexcept { std::free(memory); }
@@ -73,29 +86,31 @@ namespace {
 class Meter {
 public:
   template <typename Body> auto run(Body &&body) {
-    const size_t before = news;
+    const size_t before = news, ownBefore = ownNews;
     const auto start = std::chrono::steady_clock::now();
     auto result = body();
     const auto end = std::chrono::steady_clock::now();
     const auto calls = static_cast<double>(news - before);
+    own_.push_back(static_cast<double>(ownNews - ownBefore));
     times_.push_back(static_cast<double>((end - start) / std::chrono::nanoseconds(1)) / 1e3);
     news_.push_back(calls);
     return result;
   }
   double time() { return median(times_); }
   double calls() { return median(news_); }
+  double own() { return median(own_); }
 
 private:
   static double median(std::vector<double> &values) {
     std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
     return values[values.size() / 2];
   }
-  std::vector<double> times_, news_;
+  std::vector<double> times_, news_, own_;
 };
 
 void print(const char *name, Meter &bare, Meter &action) {
-  fmt::print("{:<10}{:>10.2f}{:>10.2f}{:>10.2f}{:>8.0f}\n", name, bare.time(), action.time(),
-             action.time() - bare.time(), action.calls() - bare.calls());
+  fmt::print("{:<12}{:>8.2f}{:>10.2f}{:>10.2f}{:>8.0f}{:>8.0f}\n", name, bare.time(), action.time(),
+             action.time() - bare.time(), action.calls() - bare.calls(), action.own());
   std::fflush(stdout);
 }
 
@@ -256,9 +271,11 @@ void steps(const std::string &artifact, bool train, size_t actions) {
           must(pipeline.infer(batch));
         return 0;
       });
-    fmt::print("step, {}, {:>3} micro-batches: {:>8.1f} us in all, {:.2f} per micro-batch\n",
-               train ? "F B" : "F  ", microBatches, step.time(),
-               step.time() / static_cast<double>(microBatches));
+    const auto each = static_cast<double>(microBatches);
+    fmt::print("step, {}, {:>3} micro-batches: {:>8.1f} us in all, {:.2f} and {:.1f} own calls of "
+               "operator new per micro-batch\n",
+               train ? "F B" : "F  ", microBatches, step.time(), step.time() / each,
+               step.own() / each);
   }
 }
 
@@ -272,8 +289,8 @@ int main(int argc, char **argv) {
   const size_t actions = argc == 4 ? std::strtoull(argv[3], nullptr, 10) : 100000;
   std::filesystem::create_directories(argv[1]);
   const std::string infer = compiled(argv[1], Mode::Infer), train = compiled(argv[1], Mode::Train);
-  fmt::print("us, medians of {}\n{:<10}{:>10}{:>10}{:>10}{:>8}\n", actions, "action", "bare",
-             "action", "more", "news");
+  fmt::print("us, medians of {}\n{:<12}{:>8}{:>10}{:>10}{:>8}{:>8}\n", actions, "action", "bare",
+             "action", "more", "news", "own");
   inference(infer, actions);
   training(train, actions);
   handOver(actions);

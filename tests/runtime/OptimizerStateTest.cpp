@@ -9,14 +9,10 @@
 
 #include <ATen/ops/ones.h>
 
-#include <cstdlib>
-
 namespace pipec {
 namespace {
 
 TEST(OptimizerState, IsThatOfTheUnsplitModelByName) {
-  if (std::getenv("PIPEC_TEST_STREAMS"))
-    GTEST_SKIP() << "trainings of the unsplit model on several streams are not watched";
   const Training how{.schedule = "1f1b", .devices = {}};
   std::string model;
   const std::string artifact = compileTrained(how, &model);

@@ -2,6 +2,7 @@
 // put into an order, and faults of such a device, each of which must be found.
 #include "ir/values/MapTensors.h"
 #include "runtime/Pipeline.h"
+#include "runtime/Reference.h"
 #include "tests/runtime/SmallPipeline.h"
 #include "tests/runtime/SmallTraining.h"
 #include "tests/support/Matchers.h"
@@ -268,6 +269,26 @@ TEST(StreamOrder, TheHostWaitsOncePerRankAndStep) {
 }
 
 /// On a device the flag is found late: the message and the weights are the same as on the CPU.
+/// The unsplit model has one stream. The first step tries the batch in parts, too.
+TEST(StreamOrder, TheUnsplitModelTrainsInOrder) {
+  const Training how{.schedule = "1f1b", .devices = {}};
+  std::string model;
+  compileTrained(how, &model);
+  std::vector<c10::IValue> states;
+  for (const char *device : {"cpu", "test:0"}) {
+    ReferenceOptions options;
+    options.microBatches = 4;
+    options.threads = 1;
+    options.device = device;
+    Reference reference = take(Reference::load(model, options));
+    ASSERT_TRUE(succeeded(reference.train(*runTrained(how).training)));
+    for (int step = 0; step < 3; ++step)
+      take(reference.step(trainingBatch()));
+    states.push_back(reference.state().ivalue());
+  }
+  EXPECT_TRUE(sameBits(states[0], states[1]));
+}
+
 TEST(StreamOrder, NotFiniteIsFoundBeforeWeightsChange) {
   for (const std::vector<std::string> &devices : {std::vector<std::string>{"cpu"}, kOne}) {
     const Training how{"interleaved-1f1b", devices};

@@ -11,8 +11,6 @@
 #include <ATen/core/Dict.h>
 #include <ATen/core/Tensor.h>
 
-#include <cstdlib>
-
 namespace pipec {
 namespace {
 
@@ -102,8 +100,6 @@ TEST(UserOptimizer, NeedsAParameterThatIsNotFrozen) {
 }
 
 TEST(UserOptimizer, OfTheUnsplitModel) {
-  if (std::getenv("PIPEC_TEST_STREAMS"))
-    GTEST_SKIP() << "trainings of the unsplit model on several streams are not watched";
   const Training how{.schedule = "1f1b", .devices = {}};
   std::string model;
   compileTrained(how, &model);
