@@ -193,7 +193,7 @@ private:
   }
 
   void visitWrite(Node *node, Facts &facts) {
-    static const Names kItem = {"_set_item"};
+    static const Names kItem = {"_set_item"}, kExtends = {"append", "extend", "insert"};
     static const Names kParts = {"select",  "slice",     "narrow",  "view", "unsqueeze",
                                  "squeeze", "transpose", "permute", "t"};
     join(facts, decides_, node);
@@ -205,17 +205,31 @@ private:
       written = written->node()->input(0);
     const bool isOutside = loop_ && !isInside(written->node()->owningBlock(), loop_->blocks()[0]);
     const bool isItem = isIn(kItem, node);
-    if (loop_ && isItem)
-      if (const std::optional<Linear> key = linearOf(node->input(1)); key && key->round)
-        join(facts, {false, Sample{key->round, key->offset, nullptr}}, node);
+    const std::optional<Linear> key = isItem ? linearOf(node->input(1)) : std::nullopt;
+    const bool isOwnItem = key && key->round;
+    if (loop_ && isOwnItem)
+      join(facts, {false, Sample{key->round, key->offset, nullptr}}, node);
     // All samples are written because of one, or something of all of them.
     if (loop_ && isTensor(written) && !isPart && form.any() && decides_.sample)
       found_.relating.insert(node);
     if (isOutside && !isPart && isFixed && facts.fromSamples)
       found_.relating.insert(node);
-    if (isOutside && isItem && of(node->input(1)).fromSamples)
+    if (isOutside && isItem && !isOwnItem && facts.fromSamples)
       found_.relating.insert(node);
+    if (isOutside && decides_.fromSamples && isIn(kExtends, node) && !extendsInBoth(node))
+      found_.selecting.insert(node);
     facts_[written].fromSamples |= facts.fromSamples;
+  }
+
+  /// Whether the other side of the branch extends the list, too.
+  static bool extendsInBoth(const Node *node) {
+    const Node *branch = node->owningBlock()->owningNode();
+    return branch && branch->kind() == c10::prim::If &&
+           llvm::all_of(branch->blocks(), [&](const Block *side) {
+             return llvm::any_of(side->nodes(), [&](const Node *other) {
+               return other->kind() == node->kind() && other->input(0) == node->input(0);
+             });
+           });
   }
 
   /// The sample of which an operator takes a part; nullopt: it takes none, or elements say which.
@@ -308,21 +322,24 @@ private:
 
 } // namespace
 
-/// Whether a condition compares a number that follows the samples, as `i < x.size(0)`.
-static bool comparesNumber(const Value *condition, const BatchForms &forms, int steps = 4) {
-  const Node *node = condition->node();
+/// Whether a number of rounds, or a condition such as `i < x.size(0)`, is made of a number that
+/// follows the samples.
+static bool isMadeOfNumber(const Value *value, const BatchForms &forms, int steps = 4) {
+  const c10::TypeKind kind = value->type()->kind();
+  if (kind != c10::TypeKind::IntType && kind != c10::TypeKind::BoolType)
+    return false;
+  const std::optional<Dim> &number = forms.of(value).number;
+  if (number && number->perBatch > 0)
+    return true;
+  const Node *node = value->node();
   return steps > 0 && node->kind() != c10::prim::Param &&
-         llvm::any_of(node->inputs(), [&](const Value *input) {
-           const std::optional<Dim> &number = forms.of(input).number;
-           return (number && number->perBatch > 0) ||
-                  (input->type()->kind() == c10::TypeKind::BoolType &&
-                   comparesNumber(input, forms, steps - 1));
-         });
+         llvm::any_of(node->inputs(),
+                      [&](const Value *input) { return isMadeOfNumber(input, forms, steps - 1); });
 }
 
 bool loopsOverSamples(const Node *loop, const BatchForms &forms) {
-  const std::optional<Dim> &rounds = forms.of(loop->input(0)).number;
-  return (rounds && rounds->perBatch > 0) || comparesNumber(loop->blocks()[0]->outputs()[0], forms);
+  return isMadeOfNumber(loop->input(0), forms) ||
+         isMadeOfNumber(loop->blocks()[0]->outputs()[0], forms);
 }
 
 SampleLoops sampleLoops(const Model &model, const BatchForms &forms) {

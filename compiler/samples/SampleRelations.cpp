@@ -175,6 +175,9 @@ private:
   /// the condition is a reduction: without anything set, both are equal.
   static bool onlySkips(Node *branch, const Nodes &over) {
     Block *sides[] = {branch->blocks()[0], branch->blocks()[1]};
+    for (Block *side : sides)
+      if (anyNodeInside(side, [&](Node *node) { return writesElsewhere(node, over); }))
+        return false;
     for (size_t o = 0; o < branch->outputs().size(); ++o) {
       Value *first = sides[0]->outputs()[o], *second = sides[1]->outputs()[o];
       const bool isWritten = llvm::any_of(over, [&](Node *reduction) {
@@ -185,6 +188,17 @@ private:
         return false;
     }
     return true;
+  }
+
+  /// Whether it writes in place, not only where such a mask is set.
+  static bool writesElsewhere(Node *node, const Nodes &over) {
+    const c10::FunctionSchema *schema = node->maybeSchema();
+    return schema && schema->is_mutable() &&
+           !(writesSelected(node) && llvm::any_of(over, [&](Node *reduction) {
+               return llvm::any_of(node->inputs(), [&](Value *input) {
+                 return isMadeFrom(input, reduction->input(0));
+               });
+             }));
   }
 
   static bool writesWhere(Value *written, Value *before, Value *mask) {
@@ -236,7 +250,7 @@ private:
     facts.isDataSized = facts.isDataSized || role.fromData;
     if (role.kind == Kind::Order)
       facts.order = node;
-    if (role.kind == Kind::Selects)
+    if (role.kind == Kind::Selects || loops_.selecting.count(node))
       facts.selects = node;
     for (size_t o = 0; o < node->outputs().size(); ++o) {
       Facts &own = facts_[node->output(o)] = facts;

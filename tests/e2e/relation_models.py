@@ -585,3 +585,45 @@ class OwnWindows(Layers):
         y = F.max_pool1d(self.features(x), 3, 1, 1)
         y = F.local_response_norm(y, 3) + torch.renorm(y, 2, 0, 1.0)
         return F.softmax(torch.einsum("bsd,btd->bst", y, x), -1) @ y + y.diff(dim=1, prepend=y[:, :1])
+
+
+class KeepsThree(Layers):
+    """No more than three samples are let through; what follows is written in place."""
+
+    def forward(self, x: torch.Tensor):
+        y, large = self.features(x), 0
+        for i in range(x.size(0)):
+            if float(x[i, 0]) > 20.0:
+                large += 1
+                if large > 3:
+                    y[i] = 0.0
+        return y
+
+
+class SwapsPairs(Layers):
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        for i in range(0, x.size(0) - 1, 2):
+            if float(x[i, 0]) > 30.0:
+                y[i] = y[i + 1]
+        return y
+
+
+class RemembersLast(Layers):
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        found: Dict[str, torch.Tensor] = {}
+        for i in range(x.size(0)):
+            if float(x[i, 0]) > 40.0:
+                found["last"] = y[i]
+        return y + found["last"] if "last" in found else y
+
+
+class AddsLarge(Layers):
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        rows: List[torch.Tensor] = []
+        for i in range(x.size(0)):
+            if float(x[i, 0]) > 40.0:
+                rows.append(y[i])
+        return y + torch.stack(rows).sum(0) if len(rows) > 0 else y

@@ -29,7 +29,8 @@ OPERATORS = {"Capacity": "aten::cumsum", "Ranks": "aten::argsort", "LimitedGroup
              "CopiesBefore": "aten::copy_", "AddsNear": "aten::add_", "HalvesRest": "aten::copy_", "TakesBest": "a branch", "ReturnsEarly": "a loop", "Decays": "a branch",
              "ComparesNext": "aten::s", "ScalesAll": "a branch", "CountsKeys": "aten::_set_item",
              "PooledSamples": "aten::max_pool1d", "ColumnNorms": "aten::renorm",
-             "NormedNeighbours": "aten::avg_pool", "PairsOfEinsum": "aten::einsum"}
+             "NormedNeighbours": "aten::avg_pool", "PairsOfEinsum": "aten::einsum",
+             "KeepsThree": "a branch", "SwapsPairs": "aten::copy_", "RemembersLast": "aten::_set_item", "AddsLarge": "aten::sum"}
 AVERAGES = {"Tokens": (tokens(), "aten::cross_entropy_loss"), "IgnoresZero": ((torch.randn(4, 8), torch.full((4,), 3)), "aten::cross_entropy_loss"),
             "MaskedMean": (masked(), "aten::div"), "SelectedMean": (masked(), "aten::mean")}
 SILENT = {"Norms": (torch.randn(4, 3, 8, 8),), "Steps": (torch.randn(5, 4, 8),), "Attention": (torch.randn(4, 6, 8), torch.ones(4, 6)), "Masks": x(), "Places": x(),
