@@ -3,6 +3,8 @@
 #include "ir/support/Llvm.h"
 #include "runtime/training/MultiplyBy.h"
 
+#include <fmt/format.h>
+
 #include <ATen/ops/batch_norm.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
@@ -65,9 +67,10 @@ void runNorm(jit::Stack &stack) {
 /// The linker would drop an object that only registers something.
 void registerOperator() {
   static const jit::RegisterOperators registered({jit::Operator(
-      std::string(kName) +
-          "(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
-          "running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
+      fmt::format("{}(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
+                  "running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> "
+                  "Tensor",
+                  kName),
       [](jit::Stack &stack) { runNorm(stack); }, c10::AliasAnalysisKind::CONSERVATIVE)});
 }
 
