@@ -15,7 +15,7 @@ std::string zipOf(const std::string &name, const std::string &bytes) {
   auto number = [](uint64_t value, size_t size) {
     std::string text;
     for (size_t i = 0; i < size; ++i)
-      text += static_cast<char>(value >> (8 * i));
+      text += static_cast<char>(i < sizeof value ? value >> (8 * i) : 0);
     return text;
   };
   const std::string sizes = number(bytes.size(), 4) + number(bytes.size(), 4);
