@@ -1,5 +1,5 @@
-// The functions of fmt, compiled once. LibTorch brings fmt's headers without its library; as headers
-// alone they would be compiled again in each file that formats a text, for 1 to 4 s.
+// The functions of fmt, compiled once. LibTorch brings fmt's headers without its library; as
+// headers alone they would be compiled again in each file that formats a text, for 1 to 4 s.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE
