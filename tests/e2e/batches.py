@@ -103,7 +103,7 @@ class Batches(e2e.Case):
                 self.assertEqual(plan["format_version"], {"major": 1, "minor": 4})
         self.assertIn("--batch-dim batch.table=none", result.err)
         self.pipec(0, "pipe-check", "OneDict.pipe", "--against", "OneDict.pt")
-        self.assertRegex(self.pipec(0, "pipe-inspect", "OneDict.pipe").out, "table=none, x=0")
+        self.assertRegex(self.pipec(0, "pipe-inspect", "OneDict.pipe").out, "table whole, x cut along dimension 0")
         # A part that the example did not have may be samples: no micro-batch gets it whole in silence.
         torch.save(({"x": torch.randn(8, 8), "table": torch.randn(4, 8), "mask": torch.randn(8, 2)},), "more.pt")
         self.refused(2, "argument batch: expected the parts of the example inputs", "pipe-run", "OneDict.pipe", "--inputs", "more.pt", "--microbatches", 2)

@@ -247,7 +247,7 @@ class Checkpoints(e2e.Case):
         self.refused(USAGE, "got none", *again(*run[:-2]))
         self.refused(USAGE, "--seed: expected 7, that of the checkpoint, got 8", *again(*run, "--seed", 8))
         self.refused(USAGE, "--batch: expected 10, as in the checkpoint, got 5", *again("--data", "data.pt", "--batch", 5, *run[4:]))
-        self.refused(USAGE, "--shuffle: shuffle: expected false", *again(*run, "--shuffle"))
+        self.refused(USAGE, "--shuffle: expected false", *again(*run, "--shuffle"))
         self.refused(USAGE, "--data: expected samples, as in the checkpoint, got one batch", *again("--inputs", "micro.pt", *run[4:]))
         done = self.pipec(0, *again("--data", "data.pt", "--batch", 10, "--microbatches", 1, "--optimizer", "adamw,lr=0.02", "--clip-norm", 1, "--threads", 2,
                                     "--lr-schedule", "linear", "--freeze", "a.*", "--loss-reduction", "sum"))
