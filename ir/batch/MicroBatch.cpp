@@ -89,7 +89,13 @@ at::Tensor copyInLayout(const at::Tensor &tensor) {
   return tensor.requires_grad() ? copy.set_requires_grad(true) : copy;
 }
 
-/// `single`: an input of one row among others of more, which may be given whole.
+/// Whether a dimension has the size of a batch. The last one holds features more often than
+/// samples.
+bool mayHoldSamples(const at::Tensor &tensor, int64_t samples) {
+  return tensor.dim() > 0 && llvm::is_contained(tensor.sizes().slice(0, tensor.dim() - 1), samples);
+}
+
+/// `single`: an input that may be given whole, because it has one row and no samples elsewhere.
 llvm::Error disagreement(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
                          const std::string &problem, const std::string &single) {
   std::string dims = single.empty() ? suggestBatchDims(signature, inputs) : single + "=none";
@@ -103,6 +109,7 @@ llvm::Error disagreement(const Signature &signature, llvm::ArrayRef<c10::IValue>
 
 llvm::Expected<int64_t> batchSize(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs) {
   std::optional<int64_t> size;
+  at::Tensor first; // that has this size
   std::string sizeFrom, problem, single;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const InputSpec &input = signature.inputs[i];
@@ -127,12 +134,16 @@ llvm::Expected<int64_t> batchSize(const Signature &signature, llvm::ArrayRef<c10
                               "and {}; --batch-dim {}.PART=none leaves a part whole",
                               name, *dim, *size, samples, name);
       else if (size && *size != samples) {
-        single = samples == 1 ? name : *size == 1 ? sizeFrom : "";
+        if (samples == 1 && !mayHoldSamples(tensor, *size))
+          single = name;
+        else if (*size == 1 && !mayHoldSamples(first, samples))
+          single = sizeFrom;
         problem = fmt::format("input {}: expected a batch of {}, as input {} has, got {}", name,
                               *size, sizeFrom, samples);
       }
       if (!size) {
         size = samples;
+        first = tensor;
         sizeFrom = name;
       }
     };

@@ -69,7 +69,7 @@ TEST(StageFileErrors, saysWhyItCannotBeWritten) {
   const std::string path = dir.path("absent/stage-0.pt");
   StageFile file(path, std::make_shared<StableBytes>());
   putArchive([&](llvm::StringRef bytes) { file.sink().put(bytes); }, "weight");
-  EXPECT_TRUE(failedWith(file.finish(), ExitCode::IO, path + ": cannot write: No such file"));
+  EXPECT_TRUE(failedWith(file.finish(), ExitCode::IO, path + ": cannot write: no such file"));
 }
 
 TEST(StageFileErrors, theSinkTakesEverythingAndRemembersWhatWentWrong) {
