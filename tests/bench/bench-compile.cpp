@@ -67,6 +67,7 @@ Sample compileOnce(const std::string &path, size_t nodes, const Options &options
   CompileOptions compile;
   compile.stages = kStages;
   compile.inputs = options.inputs;
+  compile.nearest = true; // the places below are counted
   if (options.inputs.empty())
     compile.cuts.push_back(CutPredicate([&](const NodeView &node) {
       const size_t part = bench::topLevelNodes(nodes) / kStages;
