@@ -85,10 +85,10 @@ size_t threadsFor(const StagedModel &stages) {
 
 } // namespace
 
-GradientComparison::GradientComparison(const std::string &path, const SourceMode &mode,
+GradientComparison::GradientComparison(const std::string &path, SourceMode mode,
                                        const std::string &directory, const StagedModel &stages,
                                        Plan &plan, const LossLeaves &loss)
-    : path_(path), mode_(mode), directory_(directory), plan_(plan), loss_(loss),
+    : path_(path), mode_(std::move(mode)), directory_(directory), plan_(plan), loss_(loss),
       threads_(threadsFor(stages)) {
   result_.whyWhole.resize(plan.stages.size());
 }

@@ -37,8 +37,9 @@ std::vector<ExampleRun> runsToTrain(llvm::ArrayRef<ExampleRun> runs);
 /// where the source's own backward fails.
 class GradientComparison {
 public:
-  /// All but `stages`, which the files hold, must outlive it. `loss`: what was asked for.
-  GradientComparison(const std::string &path, const SourceMode &mode, const std::string &directory,
+  /// path, directory and plan must outlive it. `stages`: what the files hold. `loss`: what was
+  /// asked for.
+  GradientComparison(const std::string &path, SourceMode mode, const std::string &directory,
                      const StagedModel &stages, Plan &plan, const LossLeaves &loss);
 
   /// Whole backwards, in all runs. Sets requiresGrad of plan.channels as the runs show it.
@@ -71,7 +72,7 @@ private:
   void noteFlags(const TrainedMicroBatch &step, OfRun &found) const;
 
   const std::string &path_;
-  const SourceMode &mode_;
+  SourceMode mode_;
   const std::string &directory_;
   Plan &plan_;
   LossLeaves loss_;
