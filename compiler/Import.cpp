@@ -133,6 +133,13 @@ int64_t countElements(llvm::ArrayRef<c10::IValue> inputs) {
   return std::max<int64_t>(1, count);
 }
 
+int64_t countElementsOfCalls(llvm::ArrayRef<std::vector<c10::IValue>> calls) {
+  int64_t count = 0;
+  for (const std::vector<c10::IValue> &inputs : calls)
+    count += countElements(inputs);
+  return count;
+}
+
 struct SourceRunner::Impl {
   struct Copy {
     torch::jit::Module module;
@@ -195,9 +202,7 @@ struct SourceRunner::Impl {
       if (jobs[j].same)
         continue;
       distinct.push_back(j);
-      elements.push_back(0);
-      for (const Values &inputs : jobs[j].calls)
-        elements.back() += countElements(inputs);
+      elements.push_back(countElementsOfCalls(jobs[j].calls));
     }
     const auto start = std::chrono::steady_clock::now();
     std::mutex telling;

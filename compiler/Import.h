@@ -17,6 +17,8 @@ constexpr uint64_t kExampleSeed = 0x9e3779b9;
 
 /// The number of elements of all tensors: the cost of a run grows with it.
 int64_t countElements(llvm::ArrayRef<c10::IValue> inputs);
+/// Of several calls.
+int64_t countElementsOfCalls(llvm::ArrayRef<std::vector<c10::IValue>> calls);
 
 /// Maps `path`, copies the graph of `method` and reads its signature. Nothing is inlined; the model
 /// holds the module object. Of `mode` only the loss matters here. Errors: IO, Unreadable (with the

@@ -9,8 +9,10 @@
 #include "ir/artifact/ArtifactReader.h"
 #include "ir/artifact/Relink.h"
 #include "ir/support/CannotWrite.h"
+#include "ir/support/Llvm.h"
 #include "ir/support/NewFile.h"
 #include "ir/support/Try.h"
+#include "ir/torchfile/JoinLoss.h"
 #include "ir/torchfile/TorchFile.h"
 #include "ir/values/ValueFiles.h"
 
@@ -116,18 +118,13 @@ llvm::Error checkComplete(const std::string &directory, const std::string &sourc
   return llvm::Error::success();
 }
 
-/// Whether a weight that the model lacks belongs to the loss that --loss joined to it (joinLoss).
-bool isOfJoinedLoss(const torch::jit::Module &module, const std::string &name) {
-  const std::string first = name.substr(0, name.find('.'));
-  return (first == "loss" || first == "loss_") && first != name && !module.hasattr(first);
-}
-
 llvm::Error replaceAll(torch::jit::Module &module, const std::string &model, const Weights &weights,
                        MergeIntoReport &report) {
   const Weights own = tensorsOf(module);
+  const std::string ofLoss = nameOfJoinedLoss(module) + ".";
   for (const auto &[name, weight] : weights) {
     const auto found = own.find(name);
-    if (found == own.end() && isOfJoinedLoss(module, name)) {
+    if (found == own.end() && startsWith(name, ofLoss)) {
       report.ofLoss.push_back(name);
       continue;
     }

@@ -69,9 +69,8 @@ private:
       const size_t calls = runs_[r].calls.size(), each = keepsState(plan_) ? calls : 1;
       for (size_t c = 0; c < calls; c += each) {
         jobs_.push_back({r, c, c + each});
-        elements_.push_back(0);
-        for (size_t i = c; i < c + each; ++i)
-          elements_.back() += countElements(runs_[r].calls[i]);
+        elements_.push_back(
+            countElementsOfCalls(llvm::ArrayRef<Values>(runs_[r].calls).slice(c, each)));
       }
     }
   }

@@ -115,6 +115,12 @@ torch::jit::Value *inputNamed(torch::jit::Node *node, llvm::StringRef name) {
   return index ? node->input(*index) : nullptr;
 }
 
+std::optional<int64_t> constantInt(const torch::jit::Value *value) {
+  const std::optional<c10::IValue> constant =
+      value ? torch::jit::toIValue(value) : std::optional<c10::IValue>();
+  return constant && constant->isInt() ? std::optional(constant->toInt()) : std::nullopt;
+}
+
 Draws drawsOf(torch::jit::Node *node) {
   return drawsWith(node->kind().toQualString(), [&](llvm::StringRef name) -> Argument {
     torch::jit::Value *input = inputNamed(node, name);

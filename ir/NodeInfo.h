@@ -41,6 +41,9 @@ std::string describeNode(torch::jit::Node *node);
 std::optional<size_t> inputIndex(const torch::jit::Node *node, llvm::StringRef name);
 torch::jit::Value *inputNamed(torch::jit::Node *node, llvm::StringRef name);
 
+/// The number that a value is a constant for; nullopt for all other values, and for null.
+std::optional<int64_t> constantInt(const torch::jit::Value *value);
+
 /// Whether the operator itself (not its blocks) draws random numbers, as far as constants tell.
 Draws drawsOf(torch::jit::Node *node);
 

@@ -2,7 +2,7 @@
 
 #include "ir/ScriptTraceback.h"
 #include "ir/support/Try.h"
-#include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/Twine.h"
 
 #include <c10/util/Exception.h>
 
@@ -53,8 +53,7 @@ bool saysDeviceFailed(llvm::StringRef text) {
 
 } // namespace
 
-llvm::Error guardTorchVoid(ExitCode code, const std::string &doing,
-                           llvm::function_ref<void()> body) {
+llvm::Error guardTorchVoid(ExitCode code, llvm::StringRef doing, llvm::function_ref<void()> body) {
   std::string what;
   try {
     body();
@@ -62,7 +61,7 @@ llvm::Error guardTorchVoid(ExitCode code, const std::string &doing,
   } catch (const c10::Error &error) {
     what = error.what_without_backtrace();
   } catch (const std::bad_alloc &) {
-    return makeError(ExitCode::OutOfMemory, doing + ": out of memory");
+    return makeError(ExitCode::OutOfMemory, (doing + ": out of memory").str());
   } catch (const std::exception &error) {
     what = error.what();
   } catch (...) {
@@ -72,10 +71,10 @@ llvm::Error guardTorchVoid(ExitCode code, const std::string &doing,
     code = ExitCode::OutOfMemory;
   else if (saysDeviceFailed(what))
     code = ExitCode::Other;
-  return makeError(code, doing + ": " + firstScreen(what));
+  return makeError(code, (doing + ": " + firstScreen(what)).str());
 }
 
-llvm::Error guardTorchError(ExitCode code, const std::string &doing,
+llvm::Error guardTorchError(ExitCode code, llvm::StringRef doing,
                             llvm::function_ref<llvm::Error()> body) {
   // No llvm::Error is alive while the body may throw.
   std::optional<llvm::Error> own;

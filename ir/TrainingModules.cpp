@@ -2,6 +2,7 @@
 
 #include "ir/NodeInfo.h"
 #include "ir/support/Llvm.h"
+#include "ir/support/Words.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <fmt/format.h>
@@ -149,13 +150,6 @@ static void addTo(std::vector<std::string> &names, const std::string &name) {
     names.push_back(name);
 }
 
-/// "a, b, c, d and 3 others".
-static std::string someOf(const std::vector<std::string> &names) {
-  const size_t shown = std::min(names.size(), kMostNames), others = names.size() - shown;
-  return llvm::join(names.begin(), names.begin() + shown, ", ") +
-         (others ? fmt::format(" and {} others", others) : "");
-}
-
 void TrainingModules::add(const std::string &path, Node *node) {
   const std::string module = path.empty() ? "the model itself" : path;
   const std::string name = node->kind().toUnqualString();
@@ -174,7 +168,7 @@ void TrainingModules::add(const TrainingModules &other) {
     addTo(norms_, name);
 }
 
-std::string TrainingModules::norms() const { return someOf(norms_); }
+std::string TrainingModules::norms() const { return someOf(norms_, kMostNames); }
 
 /// What the operators do in training mode, each kind once, in program order.
 static std::vector<std::string> effectsOf(llvm::ArrayRef<std::string> operators) {
@@ -194,7 +188,7 @@ static std::vector<std::string> effectsOf(llvm::ArrayRef<std::string> operators)
 std::string TrainingModules::note(const std::string &help) const {
   if (modules_.empty())
     return "";
-  return fmt::format("{} {} in training mode ({}): {}; {}", someOf(modules_),
+  return fmt::format("{} {} in training mode ({}): {}; {}", someOf(modules_, kMostNames),
                      modules_.size() == 1 ? "is" : "are", llvm::join(operators_, ", "),
                      llvm::join(effectsOf(operators_), ", "), help);
 }

@@ -1,6 +1,7 @@
 // unroll-loops: a loop whose number of iterations is known becomes its body, that many times over.
 #include "passes/UnrollLoops.h"
 
+#include "ir/NodeInfo.h"
 #include "ir/NodeOrigin.h"
 #include "llvm/ADT/DenseMap.h"
 #include "passes/Passes.h"
@@ -19,11 +20,6 @@ using torch::jit::Value;
 std::optional<bool> constantBool(Value *value) {
   std::optional<c10::IValue> known = torch::jit::toIValue(value);
   return known && known->isBool() ? std::optional<bool>(known->toBool()) : std::nullopt;
-}
-
-std::optional<int64_t> constantInt(Value *value) {
-  std::optional<c10::IValue> known = torch::jit::toIValue(value);
-  return known && known->isInt() ? std::optional<int64_t>(known->toInt()) : std::nullopt;
 }
 
 int64_t countNodes(Block *block) {

@@ -5,6 +5,7 @@
 #include "ir/schedule/PlanGradients.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
+#include "runtime/training/GradientMessage.h"
 #include "runtime/training/GradientNorm.h"
 #include "runtime/training/LossCount.h"
 #include "runtime/training/RootScale.h"
@@ -18,30 +19,6 @@
 namespace pipec {
 
 namespace {
-
-c10::IValue orNone(const at::Tensor &tensor) {
-  return tensor.defined() ? c10::IValue(tensor) : c10::IValue();
-}
-
-c10::IValue tupleOf(std::vector<c10::IValue> values) {
-  return c10::ivalue::Tuple::create(std::move(values));
-}
-
-/// The gradients of one value as a message: a tuple that has None for a tensor without gradient.
-c10::IValue asMessage(const ValueGradients &gradients) {
-  std::vector<c10::IValue> values;
-  for (const at::Tensor &gradient : gradients)
-    values.push_back(orNone(gradient));
-  return tupleOf(std::move(values));
-}
-
-ValueGradients fromMessage(const c10::IValue &message) {
-  ValueGradients gradients;
-  if (message.isTuple())
-    for (const c10::IValue &each : message.toTupleRef().elements())
-      gradients.push_back(each.isTensor() ? each.toTensor() : at::Tensor());
-  return gradients;
-}
 
 /// The gradient of a stage's attribute as a part of a message, ready on the current stream.
 c10::IValue partOf(StageTraining &stage, size_t number, size_t attribute) {

@@ -216,24 +216,25 @@ void StageTraining::keepGradients() {
     kept_.push_back(sum.defined() ? sum.clone() : at::Tensor());
 }
 
-OptimizerState StageTraining::optimizerState(size_t attribute) const {
+std::optional<size_t> StageTraining::ownedNumber(size_t attribute) const {
   const auto found = llvm::find(owned_, attribute);
-  return found != owned_.end() ? optimizer_.state(static_cast<size_t>(found - owned_.begin()))
-                               : OptimizerState();
+  return found == owned_.end() ? std::nullopt
+                               : std::optional(static_cast<size_t>(found - owned_.begin()));
+}
+
+OptimizerState StageTraining::optimizerState(size_t attribute) const {
+  const std::optional<size_t> number = ownedNumber(attribute);
+  return number ? optimizer_.state(*number) : OptimizerState();
 }
 
 llvm::Error StageTraining::setOptimizerState(size_t attribute, OptimizerState state) {
-  const auto found = llvm::find(owned_, attribute);
-  if (found == owned_.end())
-    return llvm::Error::success();
-  return optimizer_.setState(static_cast<size_t>(found - owned_.begin()), std::move(state));
+  const std::optional<size_t> number = ownedNumber(attribute);
+  return number ? optimizer_.setState(*number, std::move(state)) : llvm::Error::success();
 }
 
 llvm::Error StageTraining::checkOptimizerState(size_t attribute, const OptimizerState &state) {
-  const auto found = llvm::find(owned_, attribute);
-  if (found == owned_.end())
-    return llvm::Error::success();
-  return optimizer_.checkState(static_cast<size_t>(found - owned_.begin()), state);
+  const std::optional<size_t> number = ownedNumber(attribute);
+  return number ? optimizer_.checkState(*number, state) : llvm::Error::success();
 }
 
 llvm::Error StageTraining::optimize(double rateFactor, const Fence &ready) {

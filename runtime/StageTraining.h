@@ -105,6 +105,8 @@ private:
   llvm::Expected<StageTape *> tapeOf(int64_t microBatch, const char *what);
   llvm::Error fold(int64_t microBatch, std::vector<ValueGradients> found);
   llvm::Error addOne(std::vector<ValueGradients> found);
+  /// The place in owned_; nullopt: another stage owns it, or none trains it.
+  std::optional<size_t> ownedNumber(size_t attribute) const;
 
   StageExecutor &executor_;
   const StagePlan &plan_;

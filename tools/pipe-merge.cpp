@@ -7,7 +7,6 @@
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "ir/torchfile/JoinLoss.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tools/cli/ArtifactParts.h"
 #include "tools/cli/LoadLibrary.h"
@@ -40,12 +39,6 @@ StringListOption libraries("load-library", cl::value_desc("LIB.so"),
                            cl::desc("load custom operators that the stages use"));
 
 constexpr size_t kMostNames = 3;
-
-std::string someOf(std::vector<std::string> names) {
-  const size_t others = names.size() > kMostNames ? names.size() - kMostNames : 0;
-  names.resize(names.size() - others);
-  return llvm::join(names, ", ") + (others ? fmt::format(" and {} others", others) : "");
-}
 
 void printDocument(const MergeReport &report) {
   toStdout() << printJson(llvm::json::Object{
@@ -84,7 +77,7 @@ void printText(const MergeReport &report) {
 void noteKept(const std::vector<std::string> &kept) {
   const std::string what =
       fmt::format("{} of {} {} as in the file: {}", counted(kept.size(), "tensor"), into.getValue(),
-                  kept.size() == 1 ? "is" : "are", someOf(kept));
+                  kept.size() == 1 ? "is" : "are", someOf(kept, kMostNames));
   if (given(checkpoint) || artifact.empty())
     printWarning(fmt::format("{}; {} has no values for them, which is right only if the trained "
                              "method does not use them",
@@ -114,7 +107,7 @@ llvm::Error runInto() {
   if (!report.ofLoss.empty())
     printNote(fmt::format("left out: {} of the loss, which {} does not have: {}",
                           counted(report.ofLoss.size(), "tensor"), into.getValue(),
-                          someOf(report.ofLoss)));
+                          someOf(report.ofLoss, kMostNames)));
   if (json)
     toStdout() << printJson(llvm::json::Object{
         {"schema_version", 1},

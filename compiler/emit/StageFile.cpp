@@ -6,7 +6,7 @@
 
 namespace pipec {
 
-// An error that nobody took belongs to a file that is given up: another error ended its writing.
+// If an error is left here, another error has ended the writing already and is reported.
 Sink::~Sink() { llvm::consumeError(takeError()); }
 
 llvm::Error Sink::takeError() {

@@ -81,8 +81,8 @@ public:
       llvm::Expected<JointOutcome> found = searchWith(known_.bytes);
       if (found)
         known_.what = needIn(*found).what;
-      else
-        llvm::consumeError(found.takeError()); // or no time is left: what is known is the answer
+      else // the smallest pipeline that is known remains the answer
+        llvm::consumeError(found.takeError());
     }
     return nothingFits(request_, known_);
   }

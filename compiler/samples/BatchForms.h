@@ -22,6 +22,8 @@ struct BatchForm {
   std::vector<Dim> sizes;    // of a tensor, when it is seen first
 
   bool any() const;
+  /// Of a tensor: its sizes are known, and none follows the samples.
+  bool isFixed() const { return !any() && (isScalar || !sizes.empty()); }
 };
 
 /// The forms of all values that ran, also inside branches and loops.

@@ -2,8 +2,8 @@
 
 #include "compiler/samples/SampleOperators.h"
 #include "ir/NodeInfo.h"
+#include "passes/analysis/TopLevel.h"
 
-#include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
 
 namespace pipec {
@@ -15,20 +15,6 @@ using torch::jit::Value;
 namespace {
 
 using Names = llvm::StringSet<>;
-
-bool isTensor(const Value *value) { return value->type()->kind() == c10::TypeKind::TensorType; }
-
-std::optional<int64_t> constantOf(const Value *value) {
-  const std::optional<c10::IValue> constant =
-      value ? torch::jit::toIValue(value) : std::optional<c10::IValue>();
-  return constant && constant->isInt() ? std::optional(constant->toInt()) : std::nullopt;
-}
-
-bool isInside(const Block *block, const Block *outer) {
-  while (block && block != outer)
-    block = block->owningNode() ? block->owningNode()->owningBlock() : nullptr;
-  return block;
-}
 
 /// Which sample something is of. All values of one round that come from x[i] have the same.
 struct Sample {
@@ -153,7 +139,7 @@ private:
   static bool isCounter(const Block *body, size_t input) {
     const Node *next = body->outputs()[input]->node();
     return next->kind() == c10::aten::add && next->inputs().size() == 2 &&
-           next->input(0) == body->inputs()[input] && constantOf(next->input(1));
+           next->input(0) == body->inputs()[input] && constantInt(next->input(1));
   }
 
   /// A number, a flag, or a tensor that does not grow with the samples. Not a list, which rounds
@@ -162,7 +148,7 @@ private:
     const c10::TypeKind kind = result->type()->kind();
     const BatchForm &form = forms_.of(result);
     if (kind == c10::TypeKind::TensorType)
-      return !form.any() && (form.isScalar || !form.sizes.empty());
+      return form.isFixed();
     return kind != c10::TypeKind::ListType && kind != c10::TypeKind::DictType &&
            kind != c10::TypeKind::TupleType;
   }
@@ -200,10 +186,10 @@ private:
     Value *written = node->input(0);
     const BatchForm &form = forms_.of(written);
     const bool isPart = of(written).sample.has_value();
-    const bool isFixed = isTensor(written) && !form.any() && (form.isScalar || !form.sizes.empty());
+    const bool isFixed = isTensor(written) && form.isFixed();
     while (isIn(kParts, written->node()))
       written = written->node()->input(0);
-    const bool isOutside = loop_ && !isInside(written->node()->owningBlock(), loop_->blocks()[0]);
+    const bool isOutside = loop_ && !isInside(written->node(), loop_->blocks()[0]);
     const bool isItem = isIn(kItem, node);
     const std::optional<Linear> key = isItem ? linearOf(node->input(1)) : std::nullopt;
     const bool isOwnItem = key && key->round;
@@ -240,7 +226,7 @@ private:
     if (!isIn(kTakes, node) || !isTensor(node->input(0)))
       return std::nullopt;
     const std::vector<bool> &dims = forms_.of(node->input(0)).dims;
-    std::optional<int64_t> dim = constantOf(inputNamed(node, "dim"));
+    std::optional<int64_t> dim = constantInt(inputNamed(node, "dim"));
     if (dim && *dim < 0)
       *dim += static_cast<int64_t>(dims.size());
     if (!dim || *dim < 0 || *dim >= static_cast<int64_t>(dims.size()) || !dims[*dim])
@@ -250,9 +236,9 @@ private:
       return sampleAt(node, index, 1, rows);
     Value *start = inputNamed(node, "start"), *end = inputNamed(node, "end");
     if (Value *length = inputNamed(node, "length"))
-      return sampleAt(node, start, constantOf(length), rows);
-    const bool fromFirst = isNone(start) || constantOf(start) == 0;
-    const bool toLast = isNone(end) || constantOf(end) == std::numeric_limits<int64_t>::max();
+      return sampleAt(node, start, constantInt(length), rows);
+    const bool fromFirst = isNone(start) || constantInt(start) == 0;
+    const bool toLast = isNone(end) || constantInt(end) == std::numeric_limits<int64_t>::max();
     if (fromFirst && toLast)
       return std::nullopt;
     if (fromFirst || toLast)
@@ -286,7 +272,7 @@ private:
   std::optional<Linear> linearOf(const Value *value, int steps = 8) const {
     if (rounds_.count(value))
       return Linear{value, 1, 0};
-    if (const std::optional<int64_t> constant = constantOf(value))
+    if (const std::optional<int64_t> constant = constantInt(value))
       return Linear{nullptr, 0, *constant};
     static const Names kSums = {"add", "sub"}, kProducts = {"mul"}, kRanges = {"__derive_index"};
     Node *node = const_cast<Value *>(value)->node();
@@ -298,7 +284,7 @@ private:
       return std::nullopt;
     const Value *round = a->round ? a->round : b->round;
     if (isIn(kRanges, node)) { // the round, the first number and the step
-      const std::optional<int64_t> step = constantOf(node->input(2));
+      const std::optional<int64_t> step = constantInt(node->input(2));
       return step ? std::optional(Linear{round, a->factor * *step, a->offset * *step + b->offset})
                   : std::nullopt;
     }

@@ -1,6 +1,7 @@
 #include "compiler/samples/SampleOperators.h"
 
 #include "ir/NodeInfo.h"
+#include "ir/support/Llvm.h"
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
@@ -23,11 +24,11 @@ bool isIn(const llvm::StringSet<> &names, const Node *node) {
   return (node->kind().is_aten() || node->kind().is_prim()) && names.count(plainName(node));
 }
 
+bool isTensor(const Value *value) { return value->type()->kind() == c10::TypeKind::TensorType; }
+
 namespace {
 
 using Names = llvm::StringSet<>;
-
-bool isTensor(const Value *value) { return value->type()->kind() == c10::TypeKind::TensorType; }
 
 /// The constant at an argument; nullopt: no such argument, or no constant.
 std::optional<c10::IValue> constantAt(Node *node, const char *argument) {
@@ -131,8 +132,7 @@ bool combinesSamples(Node *node, const BatchForms &forms) {
       llvm::any_of(node->inputs(), [&](const Value *input) { return forms.of(input).any(); });
   return node->kind().is_aten() && follows && !node->outputs().empty() && !mayTakeAny(node) &&
          llvm::all_of(node->outputs(), [&](const Value *output) {
-           const BatchForm &form = forms.of(output);
-           return isTensor(output) && (form.isScalar || !form.sizes.empty()) && !form.any();
+           return isTensor(output) && forms.of(output).isFixed();
          });
 }
 
@@ -186,7 +186,7 @@ bool spansSamples(Node *node, const BatchForms &forms) {
            (kept && kept->isInt() && isAlong(dims, kept->toInt()) ? 1 : 0);
   }
   const bool isPool = name.find("pool") != std::string::npos && rank <= windows + 2;
-  const bool isUpsample = llvm::StringRef(name).startswith("upsample") && rank == windows + 2;
+  const bool isUpsample = startsWith(name, "upsample") && rank == windows + 2;
   return (isPool || isUpsample) && anyOfLast(windows);
 }
 

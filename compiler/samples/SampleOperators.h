@@ -41,6 +41,8 @@ struct OperatorRole {
 /// that write.
 bool isIn(const llvm::StringSet<> &names, const torch::jit::Node *node);
 
+bool isTensor(const torch::jit::Value *value);
+
 OperatorRole roleOf(torch::jit::Node *node, const BatchForms &forms);
 
 /// Whether the result is a size or a number of elements of the input.

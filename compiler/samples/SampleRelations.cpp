@@ -151,18 +151,14 @@ private:
   Node *gathersSamples(Node *loop, size_t input) const {
     Block *body = loop->blocks()[0];
     Value *handedOn = body->outputs()[input - 1], *result = loop->output(input - 2);
-    const bool isMade = handedOn->node()->owningBlock() == body &&
-                        handedOn->node()->kind() != c10::prim::Param &&
-                        !handedOn->node()->inputs().empty();
+    const bool isMade =
+        handedOn->node()->owningBlock() == body && !handedOn->node()->inputs().empty();
     if (loops_.carried.count(handedOn))
       return isMade ? handedOn->node() : loop;
     const auto &rounds = forms_.of(loop->input(0)).number;
-    const BatchForm &form = forms_.of(result);
-    const auto kind = result->type()->kind();
-    const bool gathers =
-        rounds && rounds->perBatch > 0 && isMade &&
-        (kind == c10::TypeKind::FloatType || (kind == c10::TypeKind::TensorType && !form.any() &&
-                                              (form.isScalar || !form.sizes.empty())));
+    const bool gathers = rounds && rounds->perBatch > 0 && isMade &&
+                         (result->type()->kind() == c10::TypeKind::FloatType ||
+                          (isTensor(result) && forms_.of(result).isFixed()));
     return gathers ? handedOn->node() : nullptr;
   }
 

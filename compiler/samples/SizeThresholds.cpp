@@ -4,7 +4,6 @@
 #include "compiler/samples/SizeValues.h"
 #include "ir/NodeInfo.h"
 
-#include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
 
 #include <cmath>
@@ -31,11 +30,6 @@ const std::vector<int64_t> &numbersToLookAt() {
     return numbers;
   }();
   return all;
-}
-
-std::optional<int64_t> constantOf(Value *value) {
-  const std::optional<c10::IValue> constant = torch::jit::toIValue(value);
-  return constant && constant->isInt() ? std::optional(constant->toInt()) : std::nullopt;
 }
 
 /// Numbers in a value: a bool is 0 or 1.
@@ -128,7 +122,7 @@ private:
     std::vector<int64_t> found;
     for (size_t side = 0; node->inputs().size() == 2 && side < 2; ++side) {
       const auto &number = forms_.of(node->input(side)).number;
-      const std::optional<int64_t> constant = constantOf(node->input(1 - side));
+      const std::optional<int64_t> constant = constantInt(node->input(1 - side));
       if (number && number->perBatch > 0 && constant &&
           (*constant - number->constant) % number->perBatch == 0)
         found.push_back((*constant - number->constant) / number->perBatch);
@@ -178,7 +172,7 @@ private:
 
   static std::optional<int64_t> constantIn(Node *node) {
     for (Value *input : node->inputs())
-      if (const std::optional<int64_t> constant = constantOf(input))
+      if (const std::optional<int64_t> constant = constantInt(input))
         return constant;
     return std::nullopt;
   }
@@ -193,11 +187,11 @@ private:
       add(node, 1, 2);
     const bool isSlice = node->kind() == c10::aten::slice, isSplit = isIn(kSplits, node);
     Value *dim = isSlice || isSplit ? inputNamed(node, "dim") : nullptr;
-    const std::optional<int64_t> along = dim ? constantOf(dim) : std::nullopt;
+    const std::optional<int64_t> along = dim ? constantInt(dim) : std::nullopt;
     const int64_t rows = along ? forms_.rowsPerSample(node->input(0), *along) : 0;
     for (const char *name : {"start", "end", "split_size"})
       if (Value *bound = rows > 0 ? inputNamed(node, name) : nullptr)
-        if (const std::optional<int64_t> at = constantOf(bound);
+        if (const std::optional<int64_t> at = constantInt(bound);
             at && *at != 0 && std::abs(*at) < kNoBound)
           addBeyond(node, rows, std::abs(*at));
   }
@@ -205,7 +199,7 @@ private:
   /// A dimension of one sample would be squeezed.
   bool dropsSamples(Node *node) const {
     Value *dim = inputNamed(node, "dim");
-    const std::optional<int64_t> along = dim ? constantOf(dim) : std::nullopt;
+    const std::optional<int64_t> along = dim ? constantInt(dim) : std::nullopt;
     return !along || forms_.rowsPerSample(node->input(0), *along) > 0;
   }
 

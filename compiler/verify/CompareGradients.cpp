@@ -140,11 +140,8 @@ GradientComparison::compareAll(llvm::ArrayRef<ExampleRun> runs,
                                llvm::function_ref<llvm::Error(size_t, OfRun &)> compare) {
   std::vector<OfRun> found(runs.size());
   std::vector<int64_t> elements;
-  for (const ExampleRun &run : runs) {
-    elements.push_back(0);
-    for (const std::vector<c10::IValue> &call : run.calls)
-      elements.back() += countElements(call);
-  }
+  for (const ExampleRun &run : runs)
+    elements.push_back(countElementsOfCalls(run.calls));
   TRY(forEachParallel(elements, threads_, [&](size_t r) {
     const TrainingSettings settings;
     found[r].compared.whyWhole.resize(plan_.stages.size());

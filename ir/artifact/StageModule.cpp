@@ -205,8 +205,7 @@ llvm::Expected<std::vector<c10::IValue>> StageModule::run(std::vector<c10::IValu
   std::move(uses.begin(), uses.end(), std::back_inserter(stack));
 
   TRY(prepare());
-  static const std::string kDoing = "running the stage"; // made once
-  TRY(guardTorchVoid(ExitCode::Usage, kDoing,
+  TRY(guardTorchVoid(ExitCode::Usage, "running the stage",
                      [&] { jit::InterpreterState(*impl_->code, runHere).run(stack); }));
 
   std::vector<c10::IValue> outputs;

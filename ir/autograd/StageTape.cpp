@@ -260,8 +260,7 @@ std::string StageTape::whyWhole() const {
 
 llvm::Expected<StageGradients> StageTape::inputGradients(std::vector<ValueGradients> ofOutputs,
                                                          std::vector<ValueGradients> later) {
-  static const std::string kDoing = "the backward to the inputs"; // made once
-  return guardTorch(ExitCode::Usage, kDoing, [&] {
+  return guardTorch(ExitCode::Usage, "the backward to the inputs", [&] {
     PIPEC_ASSERT(whyWhole().empty(), "a stage that can be walked in two parts");
     StageGradients result;
     result.inputs = byPort(split_->walkToInputs(rootsOf(std::move(ofOutputs), std::move(later))));
@@ -271,8 +270,7 @@ llvm::Expected<StageGradients> StageTape::inputGradients(std::vector<ValueGradie
 }
 
 llvm::Expected<std::vector<ValueGradients>> StageTape::weightGradients() {
-  static const std::string kDoing = "the backward to the weights"; // made once
-  return guardTorch(ExitCode::Usage, kDoing, [&] {
+  return guardTorch(ExitCode::Usage, "the backward to the weights", [&] {
     std::vector<ValueGradients> sums = byAttribute(split_->walkToWeights());
     split_.reset();
     return sums;

@@ -1,6 +1,7 @@
 #include "ir/support/Words.h"
 
 #include "ir/support/Llvm.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <algorithm>
 
@@ -29,6 +30,12 @@ std::string didYouMean(llvm::StringRef name, llvm::ArrayRef<std::string> names,
 std::string counted(size_t number, const std::string &noun) {
   std::string plural = endsWith(noun, "ch") ? "es" : "s"; // micro-batches
   return std::to_string(number) + " " + noun + (number == 1 ? "" : plural);
+}
+
+std::string someOf(llvm::ArrayRef<std::string> names, size_t most) {
+  const size_t others = names.size() > most ? names.size() - most : 0;
+  return llvm::join(names.drop_back(others), ", ") +
+         (others ? " and " + counted(others, "other") : "");
 }
 
 } // namespace pipec

@@ -19,4 +19,7 @@ std::string didYouMean(llvm::StringRef name, llvm::ArrayRef<std::string> names,
 /// "1 cut", "2 cuts".
 std::string counted(size_t number, const std::string &noun);
 
+/// "a, b and 3 others": the first `most` names, and how many there are beside them.
+std::string someOf(llvm::ArrayRef<std::string> names, size_t most);
+
 } // namespace pipec

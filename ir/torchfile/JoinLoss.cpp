@@ -43,12 +43,6 @@ llvm::Expected<std::vector<c10::TypePtr>> takenApart(const c10::TypePtr &result,
                    "the loss is a module: forward(self, output, target) -> Tensor");
 }
 
-std::string freeName(const jit::Module &model, std::string name) {
-  while (model.hasattr(name))
-    name += '_';
-  return name;
-}
-
 /// The arguments of the joined method. Those after one with a default have one, too, or none has.
 std::vector<c10::Argument> joinedArguments(llvm::ArrayRef<c10::Argument> ofModel,
                                            llvm::ArrayRef<c10::Argument> targets) {
@@ -72,12 +66,19 @@ std::vector<c10::Argument> joinedArguments(llvm::ArrayRef<c10::Argument> ofModel
 
 } // namespace
 
+std::string nameOfJoinedLoss(const jit::Module &model) {
+  std::string name = "loss";
+  while (model.hasattr(name))
+    name += '_';
+  return name;
+}
+
 llvm::Error joinLoss(jit::Module &model, const std::string &method, jit::Module loss) {
   const c10::FunctionSchema &ofModel = model.get_method(method).function().getSchema();
   const c10::FunctionSchema &ofLoss = loss.get_method("forward").function().getSchema();
   const auto taken = llvm::ArrayRef<c10::Argument>(ofLoss.arguments()).drop_front(); // self
   std::vector<c10::TypePtr> results = TRY(takenApart(ofModel.returns()[0].type(), taken));
-  const std::string name = freeName(model, "loss");
+  const std::string name = nameOfJoinedLoss(model);
   model.register_module(name, loss);
   const std::vector<c10::Argument> arguments =
       joinedArguments(ofModel.arguments(), taken.drop_front(results.size()));

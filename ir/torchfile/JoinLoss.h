@@ -19,5 +19,7 @@ inline constexpr const char *kLossMethod = "forward_with_loss";
 /// model has one. Errors: Usage if the loss does not take what the model returns, naming both
 /// types.
 llvm::Error joinLoss(torch::jit::Module &model, const std::string &method, torch::jit::Module loss);
+/// The submodule that joinLoss() adds to this model.
+std::string nameOfJoinedLoss(const torch::jit::Module &model);
 
 } // namespace pipec

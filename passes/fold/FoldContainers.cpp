@@ -1,5 +1,6 @@
 #include "passes/fold/FoldContainers.h"
 
+#include "ir/NodeInfo.h"
 #include "passes/fold/FoldRank.h"
 
 #include <torch/csrc/jit/ir/constants.h>
@@ -83,7 +84,7 @@ bool foldLength(Folding &folding, Node *node) {
 
 bool foldItem(Folding &folding, Node *node) {
   if (Node *list = folding.fixedContainer(node->input(0), c10::prim::ListConstruct)) {
-    std::optional<int64_t> index = Folding::constantInt(node->input(1));
+    std::optional<int64_t> index = constantInt(node->input(1));
     Value *element = index ? elementAt(list, *index) : nullptr;
     return element && element->type()->isSubtypeOf(*node->output()->type()) &&
            folding.replace(node->output(), element);

@@ -1,5 +1,7 @@
 #include "passes/fold/FoldTextLength.h"
 
+#include "ir/NodeInfo.h"
+
 #include <algorithm>
 #include <limits>
 
@@ -42,7 +44,7 @@ bool foldTextLength(Folding &folding, torch::jit::Node *node) {
   if ((!isAbove && kind != c10::aten::eq) || node->inputs().size() != 2)
     return false;
   const torch::jit::Node *length = node->input(0)->node();
-  const std::optional<int64_t> bound = Folding::constantInt(node->input(1));
+  const std::optional<int64_t> bound = constantInt(node->input(1));
   if (!bound || length->kind() != c10::aten::len ||
       length->input(0)->type()->kind() != c10::TypeKind::StringType ||
       leastLength(length->input(0)) <= *bound)

@@ -106,13 +106,6 @@ std::optional<c10::IValue> Folding::constant(const Value *value) {
   return torch::jit::toIValue(value);
 }
 
-std::optional<int64_t> Folding::constantInt(const Value *value) {
-  std::optional<c10::IValue> known = constant(value);
-  if (!known || !known->isInt())
-    return std::nullopt;
-  return known->toInt();
-}
-
 bool Folding::mayBeSeenOutside(const Value *value) const {
   std::optional<size_t> memory = alias_.memoryOf(value);
   return memory && alias_.memories()[*memory].visible();

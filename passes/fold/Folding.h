@@ -41,7 +41,6 @@ public:
 
   /// The value of a constant, never of a tensor.
   static std::optional<c10::IValue> constant(const Value *value);
-  static std::optional<int64_t> constantInt(const Value *value);
 
   /// The node of this kind that made the list or dict, if no node ever changes it.
   Node *fixedContainer(Value *value, c10::Symbol kind) const;

@@ -138,7 +138,7 @@ class Batches(e2e.Case):
             close(self.runBoth(model, f"{name}.pipe", example, 2), self.whole(model, example))
 
     def testTablesBeforeTheBatch(self):
-        """The first input is a table with as many rows as the example has samples; what is cut is the second one."""
+        """The first input is a table that has as many rows as the example has samples. pipec cuts the second input."""
         ids, rows = lambda n: torch.randint(0, 4, (n, 3)), lambda n: torch.randn(n, 8)
         for name, make in (("TableThenIds", ids), ("FeaturesOfIds", ids), ("TableThenRows", rows)):
             model = self.save(name)

@@ -47,8 +47,7 @@ void printBatch(llvm::raw_ostream &out, const CompileReport &report) {
   Table results({{"result"}, {"type"}, {"shape"}, {"merged by"}, {"equals the whole batch"}});
   for (size_t l = 0; l < paths.size(); ++l) {
     const OutputLeaf &leaf = signature.leaves[l];
-    results.addRow({paths[l], leaf.type, shapeText(leaf.tensor),
-                    isCut(signature) ? mergeText(leaf.merge) : "one micro-batch",
+    results.addRow({paths[l], leaf.type, shapeText(leaf.tensor), mergeText(signature, leaf),
                     equalText(checkOf(report, l))});
   }
   printHeading(out, "results");

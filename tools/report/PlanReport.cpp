@@ -100,12 +100,14 @@ std::string cutText(const InputSpec &input) {
   return parts + (input.batchDim ? ", others " + text(input.batchDim) : "");
 }
 
-std::string mergeText(const MergeRule &rule) {
-  switch (rule.kind) {
+std::string mergeText(const Signature &signature, const OutputLeaf &leaf) {
+  if (!isCut(signature))
+    return "one micro-batch";
+  switch (leaf.merge.kind) {
   case MergeRule::Kind::Concat:
-    return fmt::format("concat along dimension {}", rule.dim);
+    return fmt::format("concat along dimension {}", leaf.merge.dim);
   case MergeRule::Kind::Join:
-    return rule.dim == 0 ? "lists joined" : "inner lists joined";
+    return leaf.merge.dim == 0 ? "lists joined" : "inner lists joined";
   case MergeRule::Kind::Same:
     return "same in all";
   case MergeRule::Kind::Mean:
@@ -196,7 +198,7 @@ Table outputsTable(const Signature &signature) {
   for (size_t l = 0; l < signature.leaves.size(); ++l) {
     const OutputLeaf &leaf = signature.leaves[l];
     table.addRow({paths[l], leaf.type, leaf.tensor.known ? shapeOf(leaf.tensor) : "-",
-                  isCut(signature) ? mergeText(leaf.merge) : "one micro-batch"});
+                  mergeText(signature, leaf)});
   }
   return table;
 }

@@ -18,8 +18,8 @@ std::string modulesOf(const StagePlan &stage);
 std::string shapeOf(const TensorSpec &spec);
 /// "cut along dimension 0", "whole", or each part of a tree with its own.
 std::string cutText(const InputSpec &input);
-/// "concat along dimension 0".
-std::string mergeText(const MergeRule &rule);
+/// "concat along dimension 0"; "one micro-batch" where nothing is cut.
+std::string mergeText(const Signature &signature, const OutputLeaf &leaf);
 /// "sizes: dimension 1 of ids, mask may differ from run to run"; empty if no size may. A plan does
 /// not know the `parts` of arguments that are trees.
 std::string sizesSentence(const Signature &signature, llvm::ArrayRef<PartSizes> parts = {});
