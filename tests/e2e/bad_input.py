@@ -88,7 +88,7 @@ class Models(InOwnDirectory):
 
     def testNoForward(self):
         torch.jit.script(OnlyStep()).save(str(self.directory / "step.pt"))
-        self.bothRefuse(self.directory / "step.pt", "step.pt: no method forward\nhelp: its methods are step: choose one with --method")
+        self.bothRefuse(self.directory / "step.pt", "step.pt: no method forward\nhelp: its only method is step: pass --method step")
 
     def testOtherMethod(self):
         torch.jit.script(OnlyStep()).save(str(self.directory / "step.pt"))
