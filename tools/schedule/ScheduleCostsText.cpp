@@ -1,11 +1,10 @@
 #include "tools/schedule/ScheduleCostsText.h"
 
-#include "ir/support/CannotRead.h"
 #include "ir/support/Json.h"
 #include "ir/support/JsonReader.h"
+#include "ir/support/TextFile.h"
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "tools/cli/Units.h"
 
 namespace pipec {
@@ -149,15 +148,15 @@ llvm::Expected<CostsText> readCosts(llvm::StringRef text) {
     return CostsText();
   if (text.contains('='))
     return readPairs(text);
-  auto buffer = llvm::MemoryBuffer::getFile(text);
-  if (!buffer)
-    return withContext(
-        cannotRead(text.str(), buffer.getError(), "costs without a file are f=1,i=1,w=1,comm=0"),
-        "--costs");
-  const llvm::StringRef document = (*buffer)->getBuffer();
-  if (!document.contains("\"operators\""))
-    return costsFromJson(document, text.str());
-  llvm::Expected<CostTable> table = costTableFromJson(document, text.str());
+  TextFormat format;
+  format.what = "JSON";
+  format.help = "costs without a file are f=1,i=1,w=1,comm=0";
+  llvm::Expected<std::string> document = readTextFile(text.str(), format);
+  if (!document)
+    return withContext(document.takeError(), "--costs");
+  if (!llvm::StringRef(*document).contains("\"operators\""))
+    return costsFromJson(*document, text.str());
+  llvm::Expected<CostTable> table = costTableFromJson(*document, text.str());
   if (!table)
     return withContext(table.takeError(), "--costs");
   CostsText costs;
