@@ -2,6 +2,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <sys/stat.h>
@@ -50,6 +51,8 @@ UnfinishedOutputs &unfinishedOutputs() {
 }
 
 void removeTree(const std::string &path) {
+  if (std::remove(path.c_str()) == 0) // also where no more files may be opened
+    return;
   // A writer may still be adding a file, so this tries a few times.
   for (int attempt = 0; attempt < 10; ++attempt) {
     std::error_code error;
