@@ -122,7 +122,7 @@ llvm::Error CompileRun::compile(ArtifactWriter &writer) {
 }
 
 llvm::Error CompileRun::publish(ArtifactWriter &writer) {
-  TRY(writer.publish());
+  TRY(writer.publish(/*isLast=*/true));
   phases_.end("publish");
   return llvm::Error::success();
 }

@@ -94,6 +94,15 @@ bool UnfinishedDirectory::isOpen() const { return unfinishedOutputs().paths.cont
 
 void UnfinishedDirectory::release() { unfinishedOutputs().paths.erase(std::exchange(path_, "")); }
 
+bool stopPublications() {
+  UnfinishedOutputs &open = unfinishedOutputs();
+  std::lock_guard lock(open.mutex);
+  if (open.isDone && open.paths.empty())
+    return false;
+  open.abandoned = true;
+  return true;
+}
+
 void abandonUnfinishedOutputs() {
   UnfinishedOutputs &open = unfinishedOutputs();
   std::lock_guard lock(open.mutex);

@@ -365,6 +365,18 @@ class Outputs(InOwnDirectory):
                      "pipe-run", MODEL, "--inputs", self.directory / "many.pt", "--microbatches", 1, "--output", self.directory / "out.pt", before=limit)
         self.nothingLeft("many.pt")
 
+    def testTooManyOpenFiles(self):
+        """Wherever it happens, it is no fault of pipec, and nothing is left. Three files are open at the start."""
+        for most in (4, 5, 5, 5, 6, 7):
+            with self.subTest(most=most):
+                limit = lambda most=most: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+                run = e2e.run(*self.compileTo(self.directory / "out.pipe"), before=limit, cwd=self.directory)
+                self.assertIn(run.code, (0, IO), run.err)
+                if run.code == IO:
+                    self.assertIn("too many open files", run.err)
+                    self.nothingLeft()
+                shutil.rmtree(self.directory / "out.pipe", ignore_errors=True)
+
 
 class Options(InOwnDirectory):
     def testNobodyListens(self):
