@@ -81,7 +81,8 @@ private:
 };
 
 /// Lets no output be made or published from then on, and returns true. If what the process was
-/// started for is published and no other output is unfinished, it does nothing and returns false. A publication in progress is finished first.
+/// started for is published and no other output is unfinished, it does nothing and returns false. A
+/// publication in progress is finished first.
 bool stopPublications();
 
 /// Removes every unfinished output and lets none be made or published from then on: for the thread
