@@ -76,13 +76,16 @@ llvm::Error explainedByArgument(llvm::Error error, llvm::ArrayRef<std::string> m
   return refuseWith(Refusal::ReturnedArgument, llvm::join(mayReturn, ", or "), text.message);
 }
 
+size_t namedCuts(const CompileOptions &options) {
+  return llvm::count_if(options.cuts,
+                        [](const Cut &cut) { return std::holds_alternative<AtModule>(cut); });
+}
+
 /// The required number of stages, counted independently of the passes that make them.
 size_t requestedStages(const CompileOptions &options, const Model &model) {
   if (options.stages != 0)
     return options.stages;
-  const size_t names = llvm::count_if(
-      options.cuts, [](const Cut &cut) { return std::holds_alternative<AtModule>(cut); });
-  if (names != 0)
+  if (const size_t names = namedCuts(options); names != 0)
     return names + 1;
   const TopLevel top = topLevelOf(model);
   std::set<size_t> places(top.boundaries.begin(), top.boundaries.end());
@@ -119,7 +122,7 @@ llvm::Error CompileRun::compile(ArtifactWriter &writer) {
 }
 
 llvm::Error CompileRun::publish(ArtifactWriter &writer) {
-  TRY(writer.publish());
+  TRY(writer.publish(/*isLast=*/true));
   phases_.end("publish");
   return llvm::Error::success();
 }
@@ -221,9 +224,11 @@ llvm::Expected<StagedModel> CompileRun::cut(Model model, PassContext &context) {
     llvm::erase_if(asked.tied, [](const auto &entry) { return entry.first.empty(); });
     asked.tied.emplace_back("", *tied);
   }
-  const size_t stages = requestedStages(asked, std::get<Model>(any));
+  size_t stages = requestedStages(asked, std::get<Model>(any));
   TRY(frontEnd_.runPasses(stagePipeline(asked, given_.value_or(planning_.cuts())), any, context)
           .takeError());
+  if (asked.nearest && asked.stages == 0 && !context.askedBy.empty())
+    stages -= namedCuts(asked) - context.askedBy.size(); // several moved to one place
   StagedModel staged = std::get<StagedModel>(std::move(any));
   if (staged.stages.size() != stages)
     return failf(ExitCode::Internal, "cutting: expected {}, got {}", counted(stages, "stage"),

@@ -22,6 +22,34 @@ namespace pipec {
 
 namespace {
 
+/// Modules that --at names for one cut.
+struct NamedCut {
+  std::string names; // "a,b": with --nearest several may move to one place
+  bool moved;        // none of them begins there
+};
+
+/// What to do about a cut that has nothing before it. It names the first module outside of `name`
+/// that a stage can begin at, else one inside.
+std::string laterModule(const Model &model, const std::vector<std::string> &moduleCalls,
+                        const TopLevel &top, const std::string &name) {
+  const CutLegality legality(model, top);
+  std::string inside;
+  for (const std::string &call : moduleCalls) {
+    llvm::Expected<NamedPlace> place = findModule(moduleCalls, top, call);
+    if (!place) { // it begins inside control flow, or nothing follows it
+      llvm::consumeError(place.takeError());
+      continue;
+    }
+    if (place->index == 0 || !place->instead.empty() || !legality.why(place->index).empty())
+      continue;
+    if (!isInModule(call, name))
+      return "name a later module, such as " + call;
+    if (inside.empty())
+      inside = call;
+  }
+  return inside.empty() ? "name a later module" : "name a later module, such as " + inside;
+}
+
 /// A marker inside control flow would cut an operator in two.
 llvm::Error refuseMarkersInBlocks(const Model &model) {
   std::optional<NestedBoundary> marker = findNestedBoundary(model);
@@ -47,7 +75,7 @@ public:
     else if (source == CutSource::Markers)
       boundaries = fromMarkers(model, context, top);
     else if (source == CutSource::At)
-      boundaries = fromNames(context, top);
+      boundaries = fromNames(model, context, top);
     else
       boundaries = fromCost(model, context, top);
     if (!boundaries)
@@ -147,35 +175,50 @@ private:
     return boundaries;
   }
 
-  llvm::Expected<std::vector<size_t>> fromNames(PassContext &context, const TopLevel &top) {
-    std::map<size_t, std::string> places;
+  llvm::Expected<std::vector<size_t>> fromNames(const Model &model, PassContext &context,
+                                                const TopLevel &top) {
+    std::map<size_t, NamedCut> cuts;
     for (const std::string &name : options_.at) {
       llvm::Expected<NamedPlace> place =
           findModule(context.moduleCalls, top, name, options_.nearest);
       if (!place)
         return withContext(place.takeError(), "--at");
-      if (!place->around.empty())
-        context.warnings.push_back(
-            fmt::format("--at {} is not possible: it begins inside {}; cut before that operator "
-                        "instead",
-                        name, place->around));
-      else if (!place->instead.empty())
+      if (place->around.empty() && !place->instead.empty())
         context.notes.push_back("--at " + name + ": none of its operators are left; cut before " +
                                 place->instead);
       if (place->index == 0)
         return makeError(ExitCode::Usage,
                          "--at: a cut before " + name + " leaves the first stage empty",
-                         "name a later module");
-      auto [it, inserted] = places.emplace(place->index, name);
-      if (!inserted)
+                         laterModule(model, context.moduleCalls, top, name));
+      const bool moved = !place->around.empty();
+      auto [it, inserted] = cuts.try_emplace(place->index, NamedCut{name, moved});
+      if (moved) {
+        const std::string before = placeBefore(top, place->index);
+        context.warnings.push_back(fmt::format(
+            "--at {} is not possible: it begins inside {}; cut before {} instead{}", name,
+            place->around, before == place->around ? "that operator" : before,
+            inserted
+                ? ""
+                : ", at the same place as --at " + it->second.names + ", so both are one cut"));
+      }
+      if (inserted)
+        continue;
+      if (!moved && !it->second.moved)
         return makeError(ExitCode::Usage,
-                         "--at: " + it->second + " and " + name + " begin at the same operator",
+                         "--at: " + it->second.names + " and " + name +
+                             " begin at the same operator",
                          "name one of them");
+      if (!moved)
+        context.warnings.push_back(fmt::format("--at {} and --at {} are one cut: with --nearest "
+                                               "the former moves to the latter's place",
+                                               it->second.names, name));
+      it->second.names += "," + name;
+      it->second.moved &= moved;
     }
     std::vector<size_t> boundaries;
-    for (const auto &[index, name] : places) {
+    for (const auto &[index, cut] : cuts) {
       boundaries.push_back(index);
-      context.askedBy.push_back("--at " + name);
+      context.askedBy.push_back("--at " + cut.names);
     }
     return boundaries;
   }

@@ -158,17 +158,28 @@ private:
 
   /// Module names, random ordinals and effects, in program order.
   void describe(Node *node, StagePlan &plan) {
-    std::string path = modulePathOf(node);
+    noteModules(node, plan);
+    noteEffects(node, plan.effects);
+  }
+
+  /// Control flow of the method itself belongs to no module, but the operators inside may.
+  static void noteModules(Node *node, StagePlan &plan) {
+    const std::string path = modulePathOf(node);
+    if (path.empty()) {
+      for (Block *block : node->blocks())
+        for (Node *inner : block->nodes())
+          noteModules(inner, plan);
+      return;
+    }
     // Sizes and lists of ints may be far from the module in which they were written.
-    bool makesTensor = llvm::any_of(node->outputs(), [](Value *value) {
+    const bool makesTensor = llvm::any_of(node->outputs(), [](Value *value) {
       return value->type()->kind() == c10::TypeKind::TensorType;
     });
-    if (!path.empty() && makesTensor) {
-      if (plan.firstModule.empty())
-        plan.firstModule = path;
-      plan.lastModule = path;
-    }
-    noteEffects(node, plan.effects);
+    if (!makesTensor || node->kind() == c10::prim::Constant)
+      return;
+    if (plan.firstModule.empty())
+      plan.firstModule = path;
+    plan.lastModule = path;
   }
 
   void noteEffects(Node *node, StageEffects &effects) {

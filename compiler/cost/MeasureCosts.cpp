@@ -6,11 +6,10 @@
 #include "compiler/cost/OperatorTimes.h"
 #include "compiler/cost/TrainingTable.h"
 #include "ir/batch/MicroBatch.h"
-#include "ir/support/CannotRead.h"
 #include "ir/support/Llvm.h"
+#include "ir/support/TextFile.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -62,12 +61,13 @@ llvm::Expected<CostTable> countedCosts(Model &model, PassContext &context,
 
 llvm::Expected<CostTable> costsFromFile(const Model &model, const std::string &path,
                                         bool training) {
-  auto buffer = llvm::MemoryBuffer::getFile(path);
-  if (!buffer)
-    return withContext(cannotRead(path, buffer.getError(),
-                                  "expected analytic, measured or a table of --emit-costs"),
-                       "--cost");
-  llvm::Expected<CostTable> table = costTableFromJson((*buffer)->getBuffer(), path);
+  TextFormat format;
+  format.what = "JSON";
+  format.help = "expected analytic, measured or a table of --emit-costs";
+  llvm::Expected<std::string> text = readTextFile(path, format);
+  if (!text)
+    return withContext(text.takeError(), "--cost");
+  llvm::Expected<CostTable> table = costTableFromJson(*text, path);
   if (!table)
     return withContext(table.takeError(), "--cost");
   const OperatorGraph graph = operatorGraph(model);

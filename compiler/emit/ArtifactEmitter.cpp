@@ -1,5 +1,6 @@
 #include "compiler/emit/ArtifactEmitter.h"
 
+#include "compiler/OwnFault.h"
 #include "compiler/emit/StageEmitter.h"
 #include "ir/artifact/ArtifactReader.h"
 #include "ir/plan/PlanToJson.h"
@@ -95,10 +96,6 @@ llvm::Error emitPlan(const Plan &plan, const Schedule &schedule, ArtifactWriter 
 
 namespace {
 
-llvm::Error internal(const std::string &what, llvm::Error error) {
-  return makeError(ExitCode::Internal, what + ": " + describe(std::move(error)).message);
-}
-
 std::string differingPart(const Plan &written, const Plan &read) {
   if (!(written.signature == read.signature)) {
     const Signature &a = written.signature, &b = read.signature;
@@ -127,14 +124,14 @@ std::string differingPart(const Plan &written, const Plan &read) {
 llvm::Expected<Plan> readBackPlan(const std::string &directory, const Plan &written) {
   llvm::Expected<Artifact> artifact = openArtifactPlan(directory);
   if (!artifact)
-    return internal("the plan as read back", artifact.takeError());
+    return ownFault("the plan as read back", artifact.takeError());
   if (!(artifact->plan == written))
     return makeError(ExitCode::Internal,
                      "the plan as read back is not the plan that was written: " +
                          differingPart(written, artifact->plan));
   if (llvm::Expected<Program> program = checkSchedule(artifact->scheduleCsv, artifact->plan);
       !program)
-    return internal("the schedule as read back", program.takeError());
+    return ownFault("the schedule as read back", program.takeError());
   return std::move(artifact->plan);
 }
 

@@ -1,6 +1,7 @@
 #include "compiler/verify/Validate.h"
 
 #include "compiler/Import.h"
+#include "compiler/OwnFault.h"
 #include "ir/TensorBytes.h"
 #include "ir/TensorKey.h"
 #include "ir/TorchError.h"
@@ -305,7 +306,7 @@ llvm::Error validate(const std::string &directory, const Plan &plan, const Sourc
   llvm::Expected<std::optional<SourceDifference>> difference =
       compareWithSource(directory, plan, source, large);
   if (!difference)
-    return makeError(ExitCode::Internal, "validation: " + describe(difference.takeError()).message);
+    return ownFault("validation", difference.takeError());
   if (*difference)
     return makeError(ExitCode::Internal, "validation: " + (*difference)->message);
   return llvm::Error::success();

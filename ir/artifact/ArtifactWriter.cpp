@@ -236,7 +236,7 @@ llvm::Error ArtifactWriter::writeManifest() {
   return withContext(sync(directory, temporary_.path()), target_);
 }
 
-llvm::Error ArtifactWriter::publish() {
+llvm::Error ArtifactWriter::publish(bool isLast) {
   std::lock_guard lock(unfinishedOutputs().mutex);
   if (!temporary_.isOpen())
     return failf(ExitCode::Other, "{}: not published: the process is ending", target_);
@@ -246,6 +246,7 @@ llvm::Error ArtifactWriter::publish() {
   const std::string temporary = directory();
   TRY((replaces ? swapInPlace : renameNew)(temporary, target_));
   temporary_.release();
+  unfinishedOutputs().isDone |= isLast;
   if (replaces)
     removeTree(temporary);
   FileHandle parent = TRY(openDirectory(parentOf(target_)));

@@ -38,8 +38,9 @@ public:
   /// everything.
   llvm::Error writeManifest();
   /// Renames the directory to the target. Afterwards the destructor does nothing. Errors: those of
-  /// create() (another process may have made the target meanwhile), IO.
-  llvm::Error publish();
+  /// create() (another process may have made the target meanwhile), IO. `isLast`: the process was
+  /// started for this artifact, so that from then on a signal comes too late to stop it.
+  llvm::Error publish(bool isLast = false);
 
 private:
   ArtifactWriter() = default;

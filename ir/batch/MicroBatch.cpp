@@ -208,7 +208,7 @@ llvm::Error refuseEmptyBatch(int64_t microBatches) {
       ExitCode::Usage,
       fmt::format("micro-batches: expected 1, because the batch has no samples, got {}",
                   microBatches),
-      "pass --microbatches 1, or a batch with samples");
+      "pass one micro-batch (--microbatches 1), or a batch with samples");
 }
 
 llvm::Expected<std::vector<std::vector<c10::IValue>>>

@@ -1,11 +1,10 @@
 #include "ir/plan/Cluster.h"
 
-#include "ir/support/CannotRead.h"
 #include "ir/support/Json.h"
 #include "ir/support/JsonReader.h"
+#include "ir/support/TextFile.h"
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 #include <set>
 
@@ -13,6 +12,7 @@ namespace pipec {
 namespace {
 
 constexpr llvm::StringLiteral kEvery = "*";
+constexpr size_t kMostBytes = size_t(16) << 20; // of a cluster file
 
 void readDevice(JsonObject &object, Cluster &cluster, std::set<std::string> &names) {
   ClusterDevice &device = cluster.devices.emplace_back();
@@ -118,7 +118,7 @@ llvm::Expected<Cluster> clusterFromJson(llvm::StringRef text, const std::string 
   JsonLimits limits;
   limits.what = name;
   limits.code = ExitCode::Usage;
-  limits.maxBytes = 16u << 20;
+  limits.maxBytes = kMostBytes;
   llvm::json::Value value = TRY(parseJson(text, limits));
   JsonReading reading;
   Cluster cluster;
@@ -138,10 +138,10 @@ llvm::Expected<Cluster> clusterFromJson(llvm::StringRef text, const std::string 
 }
 
 llvm::Expected<Cluster> readCluster(const std::string &path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path);
-  if (!buffer)
-    return cannotRead(path, buffer.getError());
-  return clusterFromJson((*buffer)->getBuffer(), path);
+  TextFormat format;
+  format.what = "JSON";
+  format.maxBytes = kMostBytes;
+  return clusterFromJson(TRY(readTextFile(path, format)), path);
 }
 
 } // namespace pipec

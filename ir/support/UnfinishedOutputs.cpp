@@ -2,6 +2,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <sys/stat.h>
@@ -50,6 +51,8 @@ UnfinishedOutputs &unfinishedOutputs() {
 }
 
 void removeTree(const std::string &path) {
+  if (std::remove(path.c_str()) == 0) // also where no more files may be opened
+    return;
   // A writer may still be adding a file, so this tries a few times.
   for (int attempt = 0; attempt < 10; ++attempt) {
     std::error_code error;
@@ -90,6 +93,15 @@ std::error_code UnfinishedDirectory::make(const std::string &name) {
 bool UnfinishedDirectory::isOpen() const { return unfinishedOutputs().paths.contains(path_); }
 
 void UnfinishedDirectory::release() { unfinishedOutputs().paths.erase(std::exchange(path_, "")); }
+
+bool stopPublications() {
+  UnfinishedOutputs &open = unfinishedOutputs();
+  std::lock_guard lock(open.mutex);
+  if (open.isDone && open.paths.empty())
+    return false;
+  open.abandoned = true;
+  return true;
+}
 
 void abandonUnfinishedOutputs() {
   UnfinishedOutputs &open = unfinishedOutputs();

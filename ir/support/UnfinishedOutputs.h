@@ -48,6 +48,7 @@ struct UnfinishedOutputs {
   std::mutex mutex;
   UnfinishedPaths paths;
   bool abandoned = false;
+  bool isDone = false; // what the process was started for is published
 };
 
 UnfinishedOutputs &unfinishedOutputs();
@@ -78,6 +79,11 @@ public:
 private:
   std::string path_; // empty: none
 };
+
+/// Lets no output be made or published from then on, and returns true. If what the process was
+/// started for is published and no other output is unfinished, it does nothing and returns false. A
+/// publication in progress is finished first.
+bool stopPublications();
 
 /// Removes every unfinished output and lets none be made or published from then on: for the thread
 /// that handles signals (not for a signal handler: it takes a lock). A publication in progress is

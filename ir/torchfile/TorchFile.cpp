@@ -175,6 +175,8 @@ static llvm::Error noSuchMethod(const jit::Module &module, const std::string &pa
   std::string help =
       names.empty()
           ? "the module has no methods at all: save it with torch.jit.script or torch.jit.trace"
+      : names.size() == 1
+          ? "its only method is " + names[0] + ": pass --method " + names[0]
           : "its methods are " + llvm::join(names, ", ") + ": choose one with --method";
   // No forward: no model. Another method was the user's choice.
   ExitCode code = name == "forward" ? ExitCode::Unreadable : ExitCode::Usage;

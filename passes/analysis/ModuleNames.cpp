@@ -7,6 +7,8 @@
 #include "ir/support/Words.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <torch/csrc/jit/ir/ir.h>
+
 #include <set>
 
 namespace pipec {
@@ -83,9 +85,7 @@ llvm::Error checkModuleName(llvm::StringRef name) {
                    "calls are counted from 1");
 }
 
-/// True if `path` (of modulePathOf) is the module `name` or inside it. "a.b" means any call of the
-/// module, "a.b#2" the second one.
-static bool isInModule(llvm::StringRef path, llvm::StringRef name) {
+bool isInModule(llvm::StringRef path, llvm::StringRef name) {
   auto inside = components(path), outer = components(name);
   if (outer.empty() || inside.size() < outer.size())
     return false;
@@ -99,6 +99,38 @@ static bool isInModule(llvm::StringRef path, llvm::StringRef name) {
   return true;
 }
 
+/// One of several branches on one condition that is computed without tensors, as split-branches
+/// makes them.
+static bool isStepOfBranch(Node *node) {
+  if (node->kind() != c10::prim::If)
+    return false;
+  const torch::jit::Value *condition = node->input(0);
+  const bool needsNoTensor =
+      condition->node()->kind() == c10::prim::Param ||
+      (condition->node()->blocks().empty() &&
+       llvm::none_of(condition->node()->inputs(), [](const torch::jit::Value *input) {
+         return input->type()->kind() == c10::TypeKind::TensorType;
+       }));
+  return needsNoTensor && llvm::any_of(condition->uses(), [&](const torch::jit::Use &use) {
+           return use.user != node && use.user->kind() == c10::prim::If &&
+                  use.user->owningBlock() == node->owningBlock();
+         });
+}
+
+/// The place before the operator, or of the control flow around it.
+static llvm::Expected<NamedPlace> placeAt(const TopLevel &top, size_t index, Node *node,
+                                          const std::string &name, bool mayMove) {
+  Node *around = top.operators[index];
+  if (node == around || (isStepOfBranch(around) && isFirstInBlocks(node, around)))
+    return NamedPlace{index, "", ""};
+  if (index == 0 && top.operators.size() > 1) // nothing is before it
+    index = 1;
+  if (!mayMove)
+    return refuseWith(Refusal::ModuleInBlock, name, describeNode(around),
+                      index > 0 ? placeBefore(top, index) : "the first operator after it");
+  return NamedPlace{index, "", describeNode(around)};
+}
+
 llvm::Expected<NamedPlace> findModule(const std::vector<std::string> &moduleCalls,
                                       const TopLevel &top, const std::string &name, bool mayMove) {
   TRY(checkModuleName(name));
@@ -109,21 +141,18 @@ llvm::Expected<NamedPlace> findModule(const std::vector<std::string> &moduleCall
         return std::make_pair(i, found);
     return std::nullopt;
   };
-  if (auto found = operatorOf(name)) {
-    auto [index, node] = *found;
-    const bool isFirst = isFirstInBlocks(node, top.operators[index]);
-    if (!isFirst && !mayMove)
-      return refuseWith(Refusal::ModuleInBlock, name, describeNode(top.operators[index]),
-                        index > 0 ? placeBefore(top, index) : "the first operator after it");
-    return NamedPlace{index, "", isFirst ? "" : describeNode(top.operators[index])};
-  }
+  if (auto found = operatorOf(name))
+    return placeAt(top, found->first, found->second, name, mayMove);
   auto call =
       llvm::find_if(moduleCalls, [&](const std::string &path) { return isInModule(path, name); });
   if (call == moduleCalls.end())
     return noSuchModule(moduleCalls, name);
   for (++call; call != moduleCalls.end(); ++call)
-    if (auto found = operatorOf(*call))
-      return NamedPlace{found->first, *call, ""};
+    if (auto found = operatorOf(*call)) {
+      NamedPlace place = TRY(placeAt(top, found->first, found->second, name, mayMove));
+      place.instead = *call;
+      return place;
+    }
   return makeError(ExitCode::Usage,
                    "module " + name + " has no operators left, and no module follows it",
                    "cut at an earlier module");

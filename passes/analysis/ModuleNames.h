@@ -16,13 +16,18 @@ struct NamedPlace {
 };
 
 /// Finds the first operator of the module in program order. If the module has none left, finds that
-/// of the next module that has one. If the operator is inside a block and not the block's first,
-/// `mayMove` allows the operator around the block instead. Errors: Usage if there is no such module
-/// (with the nearest name) or call (with the number of calls), or if nothing follows; Unsupported
-/// if the place would have to move and may not.
+/// of the next module that has one. If the operator is inside control flow, `mayMove` allows the
+/// place before that instead, or after it if nothing is before. The first operator of a step that
+/// split-branches made needs no such move. Errors: Usage if there is no such module (with the
+/// nearest name) or call (with the number of calls), or if nothing follows; Unsupported if the
+/// place would have to move and may not.
 llvm::Expected<NamedPlace> findModule(const std::vector<std::string> &moduleCalls,
                                       const TopLevel &top, const std::string &name,
                                       bool mayMove = false);
+
+/// True if `path` (of modulePathOf) is the module `name` or inside it. "a.b" means any call of the
+/// module, "a.b#2" the second one.
+bool isInModule(llvm::StringRef path, llvm::StringRef name);
 
 /// "encoder.layers.2" if that module begins at the operator; else the operator. There is one before
 /// it.

@@ -88,7 +88,7 @@ class Models(InOwnDirectory):
 
     def testNoForward(self):
         torch.jit.script(OnlyStep()).save(str(self.directory / "step.pt"))
-        self.bothRefuse(self.directory / "step.pt", "step.pt: no method forward\nhelp: its methods are step: choose one with --method")
+        self.bothRefuse(self.directory / "step.pt", "step.pt: no method forward\nhelp: its only method is step: pass --method step")
 
     def testOtherMethod(self):
         torch.jit.script(OnlyStep()).save(str(self.directory / "step.pt"))
@@ -364,6 +364,18 @@ class Outputs(InOwnDirectory):
         self.refused(IO, ["out.pt: cannot write: file too large: a limit of the shell stops it at 10000 bytes", "help: raise the limit: ulimit -f unlimited"],
                      "pipe-run", MODEL, "--inputs", self.directory / "many.pt", "--microbatches", 1, "--output", self.directory / "out.pt", before=limit)
         self.nothingLeft("many.pt")
+
+    def testTooManyOpenFiles(self):
+        """Wherever it happens, it is no fault of pipec, and nothing is left. Three files are open at the start."""
+        for most in (4, 5, 5, 5, 6, 7):
+            with self.subTest(most=most):
+                limit = lambda most=most: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+                run = e2e.run(*self.compileTo(self.directory / "out.pipe"), before=limit, cwd=self.directory)
+                self.assertIn(run.code, (0, IO), run.err)
+                if run.code == IO:
+                    self.assertIn("too many open files", run.err)
+                    self.nothingLeft()
+                shutil.rmtree(self.directory / "out.pipe", ignore_errors=True)
 
 
 class Options(InOwnDirectory):

@@ -130,7 +130,12 @@ class At(Cuts):
         self.refused(2, "after", "pipe-compile", self.save(odd_models.Identities), "--at", "after", "-o", "never.pipe")
 
     def testNothingBefore(self):
-        self.refused(2, "a cut before layers.0 leaves the first stage empty", "pipe-compile", MLP, "--at", "layers.0", "-o", "never.pipe")
+        """The help names a module that does work."""
+        result = self.refused(2, ["a cut before layers.0 leaves the first stage empty", "help: name a later module, such as layers.1"], "pipe-compile", MLP, "--at", "layers.0",
+                              "-o", "never.pipe")
+        self.compiled(MLP, "later.pipe", "--at", result.err.split("such as ")[1].strip())
+        branches = self.save(odd_models.BranchesOfModules)
+        self.refused(2, "help: name a later module, such as last\n", "pipe-compile", branches, "--at", "first", "-o", "never.pipe")
 
     def testTwoAtOnePlace(self):
         self.refused(2, ["nothing", "b"], "pipe-compile", self.save(odd_models.Identities), "--at", "nothing,b", "-o", "never.pipe")
@@ -182,6 +187,40 @@ class Moved(Cuts):
                 result = self.refused(4, [f"module middle begins inside {name} at odd_models.py:", f"the nearest place is before {name} at"], *compile)
                 self.assertNotIn("prim::", result.err)
                 self.assertNotIn("prim::", self.pipec(0, *compile, "--nearest", saying=f"it begins inside {name} at odd_models.py:").err)
+
+    def testFirstInControlFlow(self):
+        """The cut would be before the whole branch or loop, which is another place."""
+        model = self.save(odd_models.BranchesOfModules)
+        for name, where in (("yes", "a branch"), ("no", "a branch"), ("round", "a loop")):
+            with self.subTest(module=name):
+                compile = ["pipe-compile", model, "--at", name, "-o", "first.pipe", "--force"]
+                self.refused(4, [f"--at: module {name} begins inside {where} at odd_models.py:", f"the nearest place is before {where} at", "--nearest"], *compile)
+                self.pipec(0, *compile, "--nearest", saying=f"warning: --at {name} is not possible: it begins inside {where} at")
+                self.sameNumbers(model, "first.pipe")
+
+    def testSeveralMoveToOnePlace(self):
+        """They become one cut, and a warning names them. The stages name the modules that are in control flow."""
+        model = self.save(odd_models.BranchesOfModules)
+        for options in ((), ("--inputs", INPUTS)):
+            result = self.pipec(0, "pipe-compile", model, "--at", "yes,no,last", "--nearest", "-o", "one.pipe", "--force", *options,
+                                saying=["warning: --at no is not possible: it begins inside a branch at", "at the same place as --at yes, so both are one cut"])
+            self.assertIn("yes .. round", result.out)
+            stages = e2e.plan("one.pipe")["stages"]
+            self.assertEqual([(stage["first_module"], stage["last_module"]) for stage in stages], [("first", "first"), ("yes", "round"), ("last", "last")])
+            self.sameNumbers(model, "one.pipe")
+        self.refused(2, "--stages 4 conflicts with 2 --at cuts (3 stages)", "pipe-compile", model, "--at", "yes,no,last", "--nearest", "--stages", 4, "-o", "never.pipe")
+        early = self.save(odd_models.LeavesBeforeMost)
+        self.pipec(0, "pipe-compile", early, "--at", "middle,last", "--nearest", "-o", "early.pipe", "--force", saying="at the same place as --at middle, so both are one cut")
+        self.assertEqual(len(e2e.plan("early.pipe")["stages"]), 2)
+        self.sameNumbers(early, "early.pipe")
+
+    def testNothingBeforeControlFlow(self):
+        """The nearest place is then after it."""
+        model = self.save(odd_models.BranchesFirst)
+        compile = ["pipe-compile", model, "--at", "no", "-o", "after.pipe"]
+        self.refused(4, ["module no begins inside a branch at", "the nearest place is before middle"], *compile)
+        self.pipec(0, *compile, "--nearest", saying="warning: --at no is not possible: it begins inside a branch at")
+        self.assertEqual(self.firsts(e2e.plan("after.pipe")), ["yes", "middle"])
 
     def testEarlyReturns(self):
         """A return in the middle of a module keeps the module together, not what follows it."""

@@ -155,6 +155,33 @@ class FileKinds(e2e.Case):
             self.refused(USAGE, [f"{MODEL}: expected an artifact (a directory), got a TorchScript model", "pipe-compile"], tool, MODEL, *more)
             self.refused(USAGE, ["model.onnx: expected an artifact (a directory), got an ONNX model"], tool, "model.onnx", *more)
 
+    def testWhereTextIsExpected(self):
+        """Tables, costs, clusters and models as text: no bytes of another file are quoted, and no parser is named."""
+        compile = ["pipe-compile", MODEL, "--stages", 2, "--inputs", INPUTS, "-o", "never.pipe"]
+        for path, what in ((MODEL, "a TorchScript model"), ("model.onnx", "an ONNX model"), (e2e.BIN / "pipe-schedule", "a library or program"), ("/dev/zero", "binary data")):
+            for code, option, wanted, command in (
+                    (USAGE, "--costs: ", "JSON", ["pipe-schedule", "1f1b", "--costs", path]), (USAGE, "--cluster: ", "JSON", ["pipe-schedule", "1f1b", "--cluster", path]),
+                    (USAGE, "--cost: ", "JSON", [*compile, "--cost", path]), (USAGE, "--cluster: ", "JSON", [*compile, "--cluster", path]),
+                    (UNREADABLE, "", "a table or a program", ["pipe-schedule", path]), (UNREADABLE, "--schedule: ", "a table of a schedule", [*compile, "--schedule", path]),
+                    (UNREADABLE, "--schedule: ", "a table of a schedule", ["pipe-run", "whole.pipe", "--inputs", INPUTS, "--schedule", path])):
+                with self.subTest(file=str(path), command=" ".join(map(str, command[:3]))):
+                    self.refused(code, f"error: {option}{path}: expected {wanted}, got {what}\n", *command, timeout=20)
+        self.refused(UNREADABLE, "/dev/zero: expected a model as text, got binary data", "pipe-opt", "/dev/zero", timeout=20)
+        Path("page.json").write_text("<!DOCTYPE html><html>404</html>")
+        self.refused(USAGE, "page.json: expected JSON, got an HTML page", "pipe-schedule", "1f1b", "--costs", "page.json")
+
+    def testTextsOfAnySizeAreRefused(self):
+        with open("large.csv", "wb") as file:
+            file.truncate(3 << 30)
+        self.refused(UNREADABLE, "large.csv: too large: expected at most 1.00 GiB, got 3.00 GiB", "pipe-schedule", "large.csv")
+        self.refused(USAGE, "--cluster: large.csv: too large: expected at most 16.0 MiB, got 3.00 GiB", "pipe-schedule", "1f1b", "--cluster", "large.csv")
+        Path("large.csv").unlink()
+        # A pipe has no size. A process that has less memory than it needs ends as one that is out of memory.
+        endless = ["sh", "-c", f"ulimit -v 600000; yes 0F0 | exec {e2e.BIN / 'pipe-schedule'} -"]
+        done = subprocess.run(endless, capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 10, done)
+        self.assertIn("error: pipe-schedule: out of memory", done.stderr)
+
     def testDirectories(self):
         def folder(name, *files):
             Path(name).mkdir()

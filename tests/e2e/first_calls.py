@@ -83,7 +83,7 @@ class FirstCalls(e2e.Case):
 
     def testABatchWithoutSamples(self):
         for model in ("chain.pipe", "chain.pt"):
-            self.refused(USAGE, ["micro-batches: expected 1, because the batch has no samples, got 2", "help: pass --microbatches 1"], "pipe-run", model, "--inputs", "f32[0,8]", "--microbatches", 2)
+            self.refused(USAGE, ["micro-batches: expected 1, because the batch has no samples, got 2", "help: pass one micro-batch (--microbatches 1)"], "pipe-run", model, "--inputs", "f32[0,8]", "--microbatches", 2)
             self.pipec(0, "pipe-run", model, "--inputs", "f32[0,8]", "--microbatches", 1)
 
     def testWhatDoesNotFitIntoMemoryIsRefused(self):

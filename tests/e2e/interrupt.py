@@ -1,6 +1,7 @@
 """Ctrl-C in the middle of a compile: exit code 130, and no trace beside the target; an artifact that was there stays as it was."""
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -98,6 +99,30 @@ class Interrupt(e2e.Case):
         if code != 70:  # it was over before the signal came
             self.assertEqual(code, 130, output)
             self.assertEqual(os.listdir(directory), [], "left behind")
+
+    def testWhenItIsPublished(self):
+        """A signal that comes when the artifact is at its place is too late: the compile ends as it would have. Before, nothing is left."""
+        directory = self.fresh()
+        model = e2e.MODELS / "mlp.pt"
+        for attempt in range(8):
+            target = directory / f"{attempt}.pipe"
+            command = ["pipe-compile", model, "--at", "layers.4", "-o", target]
+            code, output = self.interrupted(directory, signal.SIGINT, target.exists, command)
+            self.assertEqual((code, target.exists()), (0, True), output)
+            self.assertIn(f"wrote {target}", output)
+        self.assertEqual(sorted(os.listdir(directory)), [f"{attempt}.pipe" for attempt in range(8)], "left behind")
+        for attempt in range(8):  # about when it is written
+            target = directory / "late.pipe"
+            start = time.monotonic()
+            self.pipec(0, "pipe-compile", model, "--at", "layers.4", "-o", target)
+            usual = time.monotonic() - start
+            shutil.rmtree(target)
+            start = time.monotonic()
+            moment = usual * (0.65 + 0.05 * attempt)
+            code, output = self.interrupted(directory, signal.SIGINT, lambda: time.monotonic() > start + moment, ["pipe-compile", model, "--at", "layers.4", "-o", target])
+            self.assertEqual(target.exists(), code == 0, (code, output))
+            self.assertIn(code, (0, 130, -signal.SIGINT), output)  # the last: before any code of pipec ran
+            shutil.rmtree(target, ignore_errors=True)
 
     def testTermKeepsTheOldArtifact(self):
         directory = self.fresh()

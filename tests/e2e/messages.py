@@ -270,7 +270,7 @@ class MissingFiles(Messages):
                 ("--cluster: ", ["pipe-compile", MODEL, "--inputs", INPUTS, "--cluster", "none"]),
                 ("--schedule: ", ["pipe-compile", MODEL, "--at", "layers.8", "--schedule", "none.csv"]),
                 ("--schedule: ", ["pipe-run", "there.pipe", "--inputs", INPUTS, "--schedule", "none.csv"]),
-                ("--costs: ", ["pipe-schedule", "1f1b", "--costs", "none"]), ("", ["pipe-schedule", "1f1b", "--cluster", "none"])):
+                ("--costs: ", ["pipe-schedule", "1f1b", "--costs", "none"]), ("--cluster: ", ["pipe-schedule", "1f1b", "--cluster", "none"])):
             with self.subTest(command=command):
                 name = "none.csv" if "none.csv" in command else "none"
                 self.assertIn(f"error: {option}cannot read {name}: no such file or directory", self.firstLine(8, *command))

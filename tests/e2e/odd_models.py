@@ -117,6 +117,39 @@ class LeavesBeforeMost(Branches):
         return self.last(self.middle(torch.relu(x)))
 
 
+class BranchesOfModules(nn.Module):
+    """Modules that are the first in their branch or loop."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.yes, self.no, self.round, self.last = (nn.Linear(32, 32) for _ in range(5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.first(x)
+        if bool(x.sum() > 0):
+            x = self.yes(x)
+        else:
+            x = self.no(x)
+        for i in range(int(x.abs().sum()) % 3 + 1):
+            x = self.round(x).tanh()
+        return self.last(x)
+
+
+class BranchesFirst(nn.Module):
+    """Nothing is before the branch."""
+
+    def __init__(self):
+        super().__init__()
+        self.yes, self.no, self.middle, self.last = (nn.Linear(32, 32) for _ in range(4))
+
+    def forward(self, x: Tensor, flag: bool) -> Tensor:
+        if flag:
+            x = self.yes(x)
+        else:
+            x = self.no(x)
+        return self.last(self.middle(x).relu())
+
+
 class WritesInPlace(nn.Module):
     """`middle` stands between a value and a write into a part of it: no stage can begin there, for what was written would not come back."""
 

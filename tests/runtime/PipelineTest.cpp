@@ -198,6 +198,8 @@ TEST(Pipeline, ASmallBatchIsCutIntoFewerMicroBatchesByDefault) {
   }
   EXPECT_TRUE(failedWith(explicitly->infer(batch(3)), ExitCode::Usage,
                          "expected at most 3, the number of samples, got 4"));
+  EXPECT_TRUE(failedWith(explicitly->infer(batch(0)), ExitCode::Usage,
+                         "expected 1, because the batch has no samples, got 4"));
 }
 
 TEST(Pipeline, AGivenScheduleFixesTheNumberOfMicroBatches) {

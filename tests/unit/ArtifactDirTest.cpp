@@ -426,6 +426,30 @@ TEST_F(ArtifactDirTest, abandonedWritersAreGoneForGood) {
       testing::ExitedWithCode(0), "");
 }
 
+TEST_F(ArtifactDirTest, whatIsPublishedLastCannotBeStopped) {
+  EXPECT_EXIT(
+      {
+        auto publish = [&](const char *name, bool isLast) {
+          llvm::Expected<ArtifactWriter> writer = ArtifactWriter::create(path(name), false);
+          return bool(succeeded(fill(*writer))) && bool(succeeded(writer->publish(isLast)));
+        };
+        bool ok = publish("m.pipe", /*isLast=*/true) && !stopPublications();
+        {
+          llvm::Expected<ArtifactWriter> unfinished = ArtifactWriter::create(path("n.pipe"), false);
+          ok = ok && bool(succeeded(unfinished)) && stopPublications();
+        }
+        _exit(ok && names() == std::set<std::string>{"m.pipe"} ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(
+      {
+        llvm::Expected<ArtifactWriter> writer = ArtifactWriter::create(path("c"), false);
+        bool ok = bool(succeeded(fill(*writer))) && bool(succeeded(writer->publish()));
+        _exit(ok && stopPublications() ? 0 : 1); // as a checkpoint, after which work goes on
+      },
+      testing::ExitedWithCode(0), "");
+}
+
 TEST(Manifest, roundTripsAndIsStrict) {
   std::string a(64, 'a'), b(64, 'b');
   std::string text = a + "  a\n" + b + "  b c\n";

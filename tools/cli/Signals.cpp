@@ -64,11 +64,25 @@ bool isLeft(int number) {
   ::_exit(128 + number);
 }
 
+/// Whether the process ends with its artifact in place anyway. Other outputs are not published from
+/// now on if it does not.
+bool isTooLate(int number) {
+  static bool wasTooLate = false; // the next signal ends a process that cannot print its report
+  if (!isRequest(number) || wasTooLate)
+    return false;
+  stopping = true; // before an output fails because of it
+  if (stopPublications())
+    return false;
+  wasTooLate = true;
+  stopping = false;
+  return true;
+}
+
 /// Normal code in a normal thread: locks and file operations are allowed here, unlike in a signal
 /// handler.
 void waitForSignal(sigset_t signals) {
   int number = 0;
-  while (sigwait(&signals, &number) != 0 || isLeft(number)) {
+  while (sigwait(&signals, &number) != 0 || isLeft(number) || isTooLate(number)) {
   }
   endBy(number);
 }
@@ -101,7 +115,7 @@ void handleSignals() {
 
 void waitIfStopping() {
   while (stopping)
-    ::pause();
+    ::usleep(1000);
 }
 
 // The signal thread may be reading the last promise: texts live as long as the process.

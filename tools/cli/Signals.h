@@ -9,7 +9,8 @@ namespace pipec {
 /// A thread that is made here takes SIGINT, SIGQUIT, SIGTERM, SIGHUP and the signals of batch
 /// systems (SIGUSR1, SIGUSR2, SIGXCPU, SIGALRM, SIGVTALRM, SIGPWR, SIGSTKFLT). Signals that were
 /// ignored at the start stay ignored. SIGPIPE is ignored. Call it in main before any other thread
-/// exists, because threads inherit the blocked signals.
+/// exists, because threads inherit the blocked signals. Once the process has published an artifact,
+/// the first signal that asks it to end is ignored: it ends with its report and exit code 0.
 void handleSignals();
 
 /// Does not return once a signal has arrived: the signal thread is ending the process, and failures

@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
+#include <new>
 #include <unistd.h>
 
 namespace pipec {
@@ -24,6 +25,8 @@ namespace {
 llvm::Error guardPlain(const std::string &doing, llvm::function_ref<llvm::Error()> body) {
   try {
     return body();
+  } catch (const std::bad_alloc &) {
+    return makeError(ExitCode::OutOfMemory, doing + ": out of memory");
   } catch (const std::exception &exception) {
     return makeError(ExitCode::Internal, doing + ": " + exception.what());
   }

@@ -1,11 +1,10 @@
 #include "tools/compile/CompileTraining.h"
 
 #include "ir/schedule/Generators.h"
-#include "ir/support/CannotRead.h"
 #include "ir/support/Llvm.h"
+#include "ir/support/TextFile.h"
 #include "ir/support/Try.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "tools/cli/CommandLine.h"
 #include "tools/report/Table.h"
 
@@ -65,13 +64,15 @@ bool isScheduleTable() {
 }
 
 llvm::Error readTable(CompileOptions &options) {
-  auto buffer = llvm::MemoryBuffer::getFile(schedule);
-  if (!buffer)
-    return withContext(cannotRead(schedule, buffer.getError()), "--schedule");
-  std::string csv = (*buffer)->getBuffer().str();
-  if (csv.empty())
+  TextFormat format;
+  format.what = "a table of a schedule";
+  format.code = ExitCode::Unreadable;
+  llvm::Expected<std::string> csv = readTextFile(schedule, format);
+  if (!csv)
+    return withContext(csv.takeError(), "--schedule");
+  if (csv->empty())
     return failf(ExitCode::Unreadable, "--schedule: {} is empty", schedule.getValue());
-  options.schedule = ScheduleTable{std::move(csv)};
+  options.schedule = ScheduleTable{std::move(*csv)};
   return llvm::Error::success();
 }
 

@@ -2,11 +2,11 @@
 
 #include "compiler/Import.h"
 #include "compiler/PassDumps.h"
-#include "ir/support/CannotRead.h"
 #include "ir/support/Llvm.h"
+#include "ir/support/TextFile.h"
+#include "ir/support/Try.h"
 #include "ir/support/WriteFile.h"
 #include "ir/text/ScriptSource.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "passes/PassManager.h"
 
@@ -81,10 +81,11 @@ bool OptInput::namesWeights() const {
 std::string OptInput::inputName() const { return torchscript ? "input.ts" : "input.ir"; }
 
 llvm::Error OptInput::readText() {
-  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(file);
-  if (!buffer)
-    return cannotRead(file, buffer.getError());
-  text_ = (*buffer)->getBuffer().str();
+  TextFormat format;
+  format.what = "a model as text";
+  format.code = ExitCode::Unreadable;
+  format.mayBeStdin = true;
+  text_ = TRY(readTextFile(file, format));
   if (file == "-" && text_.empty())
     return makeError(ExitCode::Usage, "standard input: expected a model as text, got nothing",
                      "name a file: pipe-opt FILE");

@@ -3,13 +3,12 @@
 #include "ir/artifact/ArtifactReader.h"
 #include "ir/checkpoint/NearCheckpoints.h"
 #include "ir/schedule/Schedule.h"
-#include "ir/support/CannotRead.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/OutputPlace.h"
+#include "ir/support/TextFile.h"
 #include "ir/support/Try.h"
 #include "ir/torchfile/JoinLoss.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "runtime/Device.h"
 #include "tools/cli/BatchDims.h"
 #include "tools/cli/CommandLine.h"
@@ -212,10 +211,13 @@ llvm::Error readSchedule(PipelineOptions &options, bool isTraining) {
     options.scheduleName = schedule;
     return llvm::Error::success();
   }
-  auto buffer = llvm::MemoryBuffer::getFile(schedule);
-  if (!buffer)
-    return withContext(cannotRead(schedule, buffer.getError()), "--schedule");
-  options.scheduleCsv = (*buffer)->getBuffer().str();
+  TextFormat format;
+  format.what = "a table of a schedule";
+  format.code = ExitCode::Unreadable;
+  llvm::Expected<std::string> csv = readTextFile(schedule, format);
+  if (!csv)
+    return withContext(csv.takeError(), "--schedule");
+  options.scheduleCsv = std::move(*csv);
   if (options.scheduleCsv.empty())
     return failf(ExitCode::Unreadable, "--schedule: {} is empty", schedule.getValue());
   if (llvm::Expected<Schedule> rows = scheduleFromCsv(options.scheduleCsv); !rows) {

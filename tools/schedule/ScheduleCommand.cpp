@@ -147,7 +147,10 @@ llvm::Expected<TrialRequest> readRequest() {
         (read.exact && read.exact->latency))
       return makeError(ExitCode::Usage, "--cluster: expected costs without comm and rate, got both",
                        "the cluster file gives the cost of links");
-    read.cluster = TRY(readCluster(cluster));
+    llvm::Expected<Cluster> links = readCluster(cluster);
+    if (!links)
+      return withContext(links.takeError(), "--cluster");
+    read.cluster = std::move(*links);
   }
   TrialRequest request;
   request.costs = std::move(read);

@@ -1,11 +1,10 @@
 #include "tools/schedule/ScheduleCostsText.h"
 
-#include "ir/support/CannotRead.h"
 #include "ir/support/Json.h"
 #include "ir/support/JsonReader.h"
+#include "ir/support/TextFile.h"
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "tools/cli/Units.h"
 
 namespace pipec {
@@ -15,19 +14,10 @@ namespace {
 constexpr int64_t kMostNs = 1'000'000'000'000; // 1000 s
 constexpr int64_t kMostBytes = int64_t(1) << 50;
 
-/// A number without a unit is milliseconds, as times of --json are. A time that no int64_t holds is
-/// more than kMostNs.
+/// A number without a unit is milliseconds, as times of --json are.
 llvm::Expected<int64_t> parseMilliseconds(llvm::StringRef text) {
-  if (text.find_first_not_of("0123456789.") != llvm::StringRef::npos)
-    return parseDuration(text);
-  llvm::Expected<int64_t> time = parseDuration(text.str() + "ms");
-  if (time)
-    return time;
-  llvm::consumeError(time.takeError()); // the one below names both forms
-  double number = 0;
-  if (!text.getAsDouble(number) && number * 1e6 > double(kMostNs))
-    return kMostNs + 1;
-  return failf(ExitCode::Usage, "expected a time like 0.2 or 1.5ms, got \"{}\"", text.str());
+  const bool hasUnit = text.find_first_not_of("0123456789.") != llvm::StringRef::npos;
+  return parseDuration(hasUnit ? text.str() : text.str() + "ms");
 }
 
 llvm::Error readKey(llvm::StringRef key, llvm::StringRef value, CostsText &costs) {
@@ -49,11 +39,14 @@ llvm::Error readKey(llvm::StringRef key, llvm::StringRef value, CostsText &costs
                     key.str()),
         "as in f=1ms,i=1ms,w=1ms,comm=0.1ms");
   llvm::Expected<int64_t> number = time ? parseMilliseconds(value) : parseSize(value);
-  if (!number)
-    return withContext(number.takeError(), fmt::format("--costs: {}", key.str()));
-  if (*number > (time ? kMostNs : kMostBytes))
-    return failf(ExitCode::Usage, "--costs: {}: expected at most {}, got {}", key.str(),
-                 time ? "1000 s" : "1024 TiB", value.str());
+  if (!number || *number > (time ? kMostNs : kMostBytes)) {
+    if (!number)
+      llvm::consumeError(number.takeError()); // the one below also names the range
+    return failf(ExitCode::Usage, "--costs: {}: expected {}, got \"{}\"", key.str(),
+                 time ? "a time from 0 to 1000 s, such as 0.2 or 1.5ms"
+                      : "a size from 0 to 1024 TiB, such as 64MiB",
+                 value.str());
+  }
   *(time ? time : bytes) = *number;
   costs.inBytes |= key == "mem" || key == "mem_i";
   return llvm::Error::success();
@@ -155,15 +148,15 @@ llvm::Expected<CostsText> readCosts(llvm::StringRef text) {
     return CostsText();
   if (text.contains('='))
     return readPairs(text);
-  auto buffer = llvm::MemoryBuffer::getFile(text);
-  if (!buffer)
-    return withContext(
-        cannotRead(text.str(), buffer.getError(), "costs without a file are f=1,i=1,w=1,comm=0"),
-        "--costs");
-  const llvm::StringRef document = (*buffer)->getBuffer();
-  if (!document.contains("\"operators\""))
-    return costsFromJson(document, text.str());
-  llvm::Expected<CostTable> table = costTableFromJson(document, text.str());
+  TextFormat format;
+  format.what = "JSON";
+  format.help = "costs without a file are f=1,i=1,w=1,comm=0";
+  llvm::Expected<std::string> document = readTextFile(text.str(), format);
+  if (!document)
+    return withContext(document.takeError(), "--costs");
+  if (!llvm::StringRef(*document).contains("\"operators\""))
+    return costsFromJson(*document, text.str());
+  llvm::Expected<CostTable> table = costTableFromJson(*document, text.str());
   if (!table)
     return withContext(table.takeError(), "--costs");
   CostsText costs;

@@ -1,11 +1,10 @@
 #include "tools/schedule/ScheduleTrial.h"
 
-#include "ir/support/CannotRead.h"
 #include "ir/support/Llvm.h"
+#include "ir/support/TextFile.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "tools/report/Table.h"
 
 #include <algorithm>
@@ -91,10 +90,12 @@ llvm::Error readFile(const std::string &file, Trial &trial) {
         "of an artifact, pipe-inspect " + file +
             " --schedule shows and simulates the schedule with the plan's costs, and " + file +
             "/schedule.csv is the table");
-  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(file);
-  if (!buffer)
-    return cannotRead(file, buffer.getError());
-  llvm::Expected<Schedule> schedule = scheduleFromText((*buffer)->getBuffer(), trial);
+  TextFormat format;
+  format.what = "a table or a program";
+  format.code = ExitCode::Unreadable;
+  format.mayBeStdin = true;
+  const std::string text = TRY(readTextFile(file, format));
+  llvm::Expected<Schedule> schedule = scheduleFromText(text, trial);
   if (schedule) {
     trial.schedule = std::move(*schedule);
     return llvm::Error::success();
