@@ -30,6 +30,13 @@ struct CutWay {
 
   /// Whether it fits well enough to take the batch from a tensor other than the first.
   bool allFollow() const;
+
+  /// Whether no result is a list with a value per micro-batch.
+  bool mergesAll() const;
 };
+
+/// How well a way fits whose trial, rules, checks and mixing are known. `given`: per result,
+/// whether the user gave its rule.
+CutFit fitOf(const CutWay &way, const std::vector<bool> &given);
 
 } // namespace pipec

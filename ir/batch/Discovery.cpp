@@ -43,13 +43,7 @@ public:
     std::vector<CutCandidate> candidates =
         TRY(cutCandidates(untried_, inputs_, options_.batchDimGiven));
     TRY(tryGroups(candidates));
-    const bool isOpen =
-        best_ ? notCut_.empty() && (best_->mayBeTime() || best_->fit == CutFit::OneSize)
-              : firstError_.has_value();
-    if (isOpen && !options_.trustsSizes)
-      for (const CutCandidate &second : secondDimensions(untried_, inputs_, options_.batchDimGiven))
-        if (!best_ || best_->fit != CutFit::Equal)
-          TRY(tryOther(second));
+    TRY(tryOtherDims(candidates));
     if (!best_) // nothing to cut, or nothing runs
       TRY(runUncut());
     if (notCut_.empty() && !isCut(best_->signature))
@@ -107,12 +101,37 @@ private:
     return llvm::Error::success();
   }
 
+  /// Dimensions that neither the user nor convention chooses.
+  llvm::Error tryOtherDims(const std::vector<CutCandidate> &candidates) {
+    if (options_.trustsSizes || !notCut_.empty() || named_)
+      return llvm::Error::success();
+    if (best_ ? best_->fit == CutFit::OneSize : firstError_ && options_.microBatches > 1)
+      for (const CutCandidate &other : otherDimensions(candidates, inputs_, options_.batchDimGiven))
+        if (!best_ || best_->fit != CutFit::Equal)
+          TRY(tryOther(other, [&](const CutWay &way) {
+            return way.fit <= CutFit::Unequal && (!best_ || way.fit < best_->fit);
+          }));
+    if (best_ ? best_->mayBeTime() || best_->fit == CutFit::OneSize : firstError_.has_value())
+      for (const CutCandidate &second : secondDimensions(untried_, inputs_, options_.batchDimGiven))
+        if (!best_ || best_->fit != CutFit::Equal)
+          TRY(tryOther(second, [&](const CutWay &way) { return isBetterSecond(way); }));
+    return llvm::Error::success();
+  }
+
   /// A dimension that the user did not name must fit in every respect, and a result with rows must
-  /// show it: a single number, such as a loss, is the same sum along any dimension.
-  llvm::Error tryOther(const CutCandidate &candidate) {
+  /// show it: a single number, such as a loss, is the same sum along any dimension. If samples
+  /// affect each other in both ways, the one that merges every result wins.
+  bool isBetterSecond(const CutWay &way) const {
+    if (!way.allFollow() || llvm::none_of(way.signature.leaves, hasRows))
+      return false;
+    return way.fit == CutFit::Equal || (way.fit == CutFit::Unequal && way.mergesAll() && best_ &&
+                                        best_->fit == CutFit::Unequal && !best_->mergesAll());
+  }
+
+  llvm::Error tryOther(const CutCandidate &candidate,
+                       llvm::function_ref<bool(const CutWay &)> isBetter) {
     std::optional<CutWay> way = TRY(tryWay(candidate));
-    if (way && way->fit == CutFit::Equal && way->allFollow() &&
-        llvm::any_of(way->signature.leaves, hasRows))
+    if (way && isBetter(*way))
       best_ = std::move(*way);
     return llvm::Error::success();
   }
@@ -195,7 +214,7 @@ private:
               way.checks[l] = {ResultCheck::Equal::NotTried, unconfirmed};
           if (trial.runs())
             way.mixing = crossTalk(signature, leaves, outputPaths(signature));
-          way.fit = fitOf(way);
+          way.fit = fitOf(way, givenLeaves(signature, options_.merges));
           return llvm::Error::success();
         });
   }
@@ -217,25 +236,6 @@ private:
                ? std::string()
                : "it adds up over 5 = 3 + 2 samples, but batches of 6 and 4 do not run: " +
                      tried.refusal;
-  }
-
-  CutFit fitOf(const CutWay &way) const {
-    const Signature &signature = way.signature;
-    if (!way.trial.runs())
-      return CutFit::OneSize;
-    if (!way.trial.partsRefusal.empty())
-      return CutFit::NoParts;
-    if (llvm::none_of(signature.leaves, follows) && llvm::any_of(signature.leaves, hasSizes))
-      return CutFit::Unrelated;
-    const std::vector<bool> given = givenLeaves(signature, options_.merges);
-    bool equal = way.mixing.empty();
-    for (size_t l = 0; l < given.size(); ++l)
-      equal = equal && (given[l] || way.checks[l].equal != ResultCheck::Equal::No);
-    if (!equal)
-      return CutFit::Unequal;
-    return llvm::any_of(signature.leaves, hasRows) || llvm::none_of(signature.leaves, hasSizes)
-               ? CutFit::Equal
-               : CutFit::Reduced;
   }
 
   std::string reasonNotToCut(const CutWay &way) {
