@@ -6,6 +6,7 @@
 #include "ir/batch/DiscoveryNotes.h"
 #include "ir/batch/DrawnLoss.h"
 #include "ir/batch/FixedBatch.h"
+#include "ir/batch/FullerCut.h"
 #include "ir/batch/GivenMerges.h"
 #include "ir/batch/MergeRules.h"
 #include "ir/batch/MicroBatch.h"
@@ -114,18 +115,10 @@ private:
     if (best_ ? best_->mayBeTime() || best_->fit == CutFit::OneSize : firstError_.has_value())
       for (const CutCandidate &second : secondDimensions(untried_, inputs_, options_.batchDimGiven))
         if (!best_ || best_->fit != CutFit::Equal)
-          TRY(tryOther(second, [&](const CutWay &way) { return isBetterSecond(way); }));
+          TRY(tryOther(second, [&](const CutWay &way) {
+            return isBetterSecond(way, best_ ? &*best_ : nullptr);
+          }));
     return llvm::Error::success();
-  }
-
-  /// A dimension that the user did not name must fit in every respect, and a result with rows must
-  /// show it: a single number, such as a loss, is the same sum along any dimension. If samples
-  /// affect each other in both ways, the one that merges every result wins.
-  bool isBetterSecond(const CutWay &way) const {
-    if (!way.allFollow() || llvm::none_of(way.signature.leaves, hasRows))
-      return false;
-    return way.fit == CutFit::Equal || (way.fit == CutFit::Unequal && way.mergesAll() && best_ &&
-                                        best_->fit == CutFit::Unequal && !best_->mergesAll());
   }
 
   llvm::Error tryOther(const CutCandidate &candidate,
@@ -281,8 +274,7 @@ private:
     return llvm::Error::success();
   }
 
-  /// Why no example ran: it was cut along a dimension that is not the batch, or the model needs
-  /// another size.
+  /// Why no example ran: what is cut is not the batch, or the model needs another size.
   llvm::Error explainFailure() {
     llvm::Error error = makeError(firstError_->code, firstError_->message, firstError_->help);
     const bool cut = options_.microBatches > 1;
@@ -314,9 +306,8 @@ private:
     return reasonOf(failedCandidate_.dims, inputs_);
   }
 
-  /// The example of the trial is the first micro-batch. Later ones may have values that it lacks,
-  /// such as labels that do not count, and with which a merged result is not that of the whole
-  /// batch.
+  /// The example is the first micro-batch. Later ones may have values that it lacks, such as labels
+  /// that do not count, with which a merged result is not that of the whole batch.
   llvm::Error checkOthers(BatchDiscovery &found, const Signature &signature) {
     constexpr int64_t kMostSamples = 64; // of a large batch
     const int64_t all = batchSizeOr(0, signature, inputs_), samples = std::min(all, kMostSamples);
@@ -332,19 +323,26 @@ private:
     });
   }
 
-  /// Samples that are all equal show whether a number is a sum or a mean, too.
-  bool shows(const CutTrial &trial, const ResultCheck &check) const {
-    return notCut_.empty() && trial.runs() && trial.partsRefusal.empty() &&
-           !options_.drawsRandom() &&
-           (check.equal == ResultCheck::Equal::Yes ||
-            (check.equal == ResultCheck::Equal::NotTried && !trial.distinct));
+  /// A note if another dimension fits as well and cuts more; empty: none does.
+  llvm::Expected<std::string> noteOnFuller() {
+    const auto &given = options_.batchDimGiven;
+    if (named_ || options_.trustsSizes || !notCut_.empty() || best_->fit != CutFit::Equal)
+      return std::string();
+    const std::optional<CutCandidate> fuller =
+        fullerCut(best_->trial.candidate, secondDimensions(untried_, inputs_, given), inputs_);
+    std::optional<CutWay> way;
+    if (fuller)
+      way = TRY(tryWay(*fuller));
+    const bool fits = way && way->fit == CutFit::Equal && way->allFollow();
+    return fits ? noteOnFullerCut(best_->signature, way->signature) : std::string();
   }
 
   llvm::Expected<BatchDiscovery> finish(Signature &signature) {
     BatchDiscovery found;
+    std::string fuller = TRY(noteOnFuller());
     signature = std::move(best_->signature);
     for (size_t l = 0; l < best_->checks.size(); ++l)
-      found.shown.push_back(!best_->isZero[l] && shows(best_->trial, best_->checks[l]));
+      found.shown.push_back(notCut_.empty() && best_->shows(l, options_.drawsRandom()));
     found.notCut = std::move(notCut_);
     found.results = std::move(best_->checks);
     if (!found.notCut.empty()) {
@@ -358,6 +356,8 @@ private:
       TRY(checkDrawnLosses(found, signature, options_));
     }
     addNotes(found, signature, best_->mixing, inputs_, options_);
+    if (!fuller.empty())
+      found.notes.push_back(std::move(fuller));
     if (found.notCut.empty() && found.trial.runs())
       if (std::string note = noteOnEntries(signature, found.trial.example.calls.front(),
                                            options_.batchDimGiven, run_);

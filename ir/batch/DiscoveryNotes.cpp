@@ -277,6 +277,20 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const std::stri
     found.warnings.push_back(noteOnMixing(signature, mixes, inputs));
 }
 
+std::string noteOnFullerCut(const Signature &chosen, const Signature &fuller) {
+  std::vector<std::string> whole, cut;
+  std::string said;
+  for (size_t i = 0; i < chosen.inputs.size(); ++i) {
+    if (isCut(fuller.inputs[i]))
+      (isCut(chosen.inputs[i]) ? cut : whole).push_back(chosen.inputs[i].name);
+    said += namedCuts(fuller.inputs[i]);
+  }
+  return fmt::format("every micro-batch gets the whole of {} and a part of {}; cutting {} keeps "
+                     "samples independent, too: if that is the batch, pass --batch-dim {}",
+                     fmt::join(whole, " and "), fmt::join(cut, " and "), partsOf(fuller),
+                     llvm::StringRef(said).rtrim(',').str());
+}
+
 llvm::Error notCutError(const std::string &why, int64_t microBatches) {
   return makeError(ExitCode::Usage,
                    fmt::format("micro-batches: expected 1, got {}: {}", microBatches, why),

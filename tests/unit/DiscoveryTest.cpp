@@ -164,6 +164,24 @@ TEST(Discovery, TimeMayComeFirst) {
   EXPECT_NE(found.notes().find("--batch-dim x=1,y=1"), std::string::npos) << found.notes();
 }
 
+TEST(Discovery, ADimensionThatCutsMoreIsNamed) {
+  // Attention of x[steps, samples, width] to y[other steps, samples, width].
+  auto attention = [](const Values &in) -> Values {
+    const at::Tensor x = in[0].toTensor().transpose(0, 1), y = in[1].toTensor().transpose(0, 1);
+    return {x.matmul(y.transpose(1, 2)).softmax(-1).matmul(y).transpose(0, 1)};
+  };
+  const Found steps = discoverLeaves({at::randn({6, 2, 4}), at::randn({7, 2, 4})}, 1, attention);
+  EXPECT_EQ(steps.dim(0), 0) << "as convention chooses";
+  EXPECT_EQ(steps.notes(), "every micro-batch gets the whole of y and a part of x; cutting "
+                           "dimension 1 of x and y keeps samples independent, too: if that is the "
+                           "batch, pass --batch-dim x=1,y=1\n");
+  // Positions for every sample.
+  const Found positions = discoverLeaves(
+      {at::randn({6, 2, 4}), at::randn({1, 2, 4})}, 1,
+      [](const Values &in) -> Values { return {in[0].toTensor() + in[1].toTensor()}; });
+  EXPECT_EQ(positions.notes(), "");
+}
+
 TEST(Discovery, AStateMayHaveItsSamplesAlongALaterDimension) {
   // As a recurrent layer whose input has the batch first, and whose state has the layers first.
   auto recurrent = [](const Values &in) -> Values {
