@@ -102,9 +102,8 @@ llvm::Error addExample(Signature &signature, const Values &example, ModelRunner 
     samples = size;
     if (!signature.batchSymbolic && samples != signature.batchSize)
       return failf(ExitCode::Usage,
-                   "expected {} samples as in the first example (the model's constants fix the "
-                   "batch), got {}",
-                   signature.batchSize, samples);
+                   "expected {} samples as in the first example ({} fix the batch), got {}",
+                   signature.batchSize, whatFixesBatch(signature, example), samples);
   }
   SizeRun other{ownCopies(example), std::move(leaves)};
   widen(signature, other, samples);

@@ -1,6 +1,7 @@
 // pipe-run: runs an artifact, or a plain TorchScript file as the reference that artifacts must
 // equal.
 #include "ir/TorchError.h"
+#include "ir/batch/FixedBatch.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/ShownStream.h"
@@ -66,7 +67,8 @@ llvm::Expected<c10::IValue> runAll(const RunCommand &command, const Runner &runn
 }
 
 /// Without --microbatches, the batch decides how many there are.
-void noteMicroBatches(const RunCommand &command, const Runner &runner, int64_t samples) {
+void noteMicroBatches(const RunCommand &command, const Runner &runner, int64_t samples,
+                      llvm::ArrayRef<c10::IValue> inputs) {
   const int64_t used = runner.microBatches();
   if (command.microBatches || used == runner.byDefault)
     return;
@@ -75,7 +77,8 @@ void noteMicroBatches(const RunCommand &command, const Runner &runner, int64_t s
   if (samples == 0)
     why = isCut(signature) ? "the batch has no samples" : "no input has a batch dimension";
   else if (!signature.batchSymbolic)
-    why += fmt::format(", and the model's constants fix a micro-batch of {}", signature.batchSize);
+    why += fmt::format(", and {} fix a micro-batch of {}", whatFixesBatch(signature, inputs),
+                       signature.batchSize);
   printNote(fmt::format("running {} instead of the default {}: {}",
                         counted(static_cast<size_t>(used), "micro-batch"), runner.byDefault, why));
 }
@@ -112,7 +115,7 @@ llvm::Error trainAll(const RunCommand &command, const Runner &runner, RunReport 
   report.microBatches = runner.microBatches();
   const StepSource &source = command.training->source;
   if (!source.presplit && source.accumulate == 1 && !report.durationsNs.empty())
-    noteMicroBatches(command, runner, report.samples);
+    noteMicroBatches(command, runner, report.samples, {});
   noteOptions(command, report);
   report.peakMemoryBytes = runner.peakMemory();
   TRY(noteTimes(command, runner, report));
@@ -135,7 +138,7 @@ llvm::Error inferAll(const RunCommand &command, const Runner &runner,
   report.microBatches = runner.microBatches();
   noteOptions(command, report);
   report.samples = batchSizeOr(0, runner.signature(), inputs); // 0: nothing is cut
-  noteMicroBatches(command, runner, report.samples);
+  noteMicroBatches(command, runner, report.samples, inputs);
   report.peakMemoryBytes = runner.peakMemory();
   report.outputs = describeOutputs(result);
   TRY(noteTimes(command, runner, report));

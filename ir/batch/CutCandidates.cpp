@@ -253,6 +253,15 @@ void addOtherDims(Group &group, const CutDims &base, int64_t batch,
   }
 }
 
+/// The size along a batch dimension other than the first, which only a user can name.
+std::optional<int64_t>
+namedSize(const std::vector<std::pair<const InputSpec *, std::vector<at::Tensor>>> &inputs) {
+  for (const auto &[input, tensors] : inputs)
+    if (int64_t dim = input->batchDim.value_or(0); dim > 0 && dim < tensors[0].dim())
+      return tensors[0].size(dim);
+  return std::nullopt;
+}
+
 } // namespace
 
 llvm::Expected<std::vector<CutCandidate>> cutCandidates(const Signature &signature,
@@ -301,6 +310,24 @@ llvm::Expected<std::vector<CutCandidate>> cutCandidates(const Signature &signatu
   return candidates;
 }
 
+std::vector<CutCandidate> otherDimensions(const std::vector<CutCandidate> &tried,
+                                          llvm::ArrayRef<c10::IValue> inputs,
+                                          std::vector<bool> given) {
+  constexpr size_t kMost = 8; // a model with a fixed size refuses each of them
+  if (tried.empty())
+    return {};
+  const CutCandidate &base = tried.front();
+  const auto first = llvm::find_if(base.dims, [](const ArgumentCut &cut) { return cut.any(); });
+  if (first != base.dims.end())
+    given[static_cast<size_t>(first - base.dims.begin())] = true;
+  std::vector<CutCandidate> all = tried;
+  Group group(all, base.group, base.batch, inputs);
+  addOtherDims(group, base.dims, base.batch, inputs, given);
+  all.erase(all.begin(), all.begin() + static_cast<ptrdiff_t>(tried.size()));
+  all.resize(std::min(all.size(), kMost));
+  return all;
+}
+
 std::vector<CutCandidate> secondDimensions(const Signature &signature,
                                            llvm::ArrayRef<c10::IValue> inputs,
                                            const std::vector<bool> &given) {
@@ -322,23 +349,8 @@ std::vector<CutCandidate> secondDimensions(const Signature &signature,
     all.dims[i] = alike ? std::optional<int64_t>(1) : dimOfSize(other, all.batch);
   }
   all.dims[*leader] = alone.dims[*leader] = 1;
-  if (alone.dims == all.dims)
-    return {all};
-  return {all, alone};
+  return alone.dims == all.dims ? std::vector{all} : std::vector{all, alone};
 }
-
-namespace {
-
-/// The size along a batch dimension other than the first, which only a user can name.
-std::optional<int64_t>
-namedSize(const std::vector<std::pair<const InputSpec *, std::vector<at::Tensor>>> &inputs) {
-  for (const auto &[input, tensors] : inputs)
-    if (int64_t dim = input->batchDim.value_or(0); dim > 0 && dim < tensors[0].dim())
-      return tensors[0].size(dim);
-  return std::nullopt;
-}
-
-} // namespace
 
 std::string suggestBatchDims(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs) {
   std::vector<std::pair<const InputSpec *, std::vector<at::Tensor>>> named;

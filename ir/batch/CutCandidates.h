@@ -40,6 +40,14 @@ std::vector<CutCandidate> secondDimensions(const Signature &signature,
                                            llvm::ArrayRef<c10::IValue> inputs,
                                            const std::vector<bool> &given);
 
+/// The candidates for a model that runs at the size of the example only, if it is cut as in `tried`
+/// (of cutCandidates(), none named by the user): the first of these, with other arguments than its
+/// first one along a later dimension of the same size, such as the state h[layers, samples, width]
+/// of x[samples, steps, width]. None of `tried`.
+std::vector<CutCandidate> otherDimensions(const std::vector<CutCandidate> &tried,
+                                          llvm::ArrayRef<c10::IValue> inputs,
+                                          std::vector<bool> given);
+
 /// Suggests the --batch-dim that would make the inputs agree on a batch, as "state=1". It applies
 /// to inputs whose tensors lack the batch's size along their first dimension but all have it along
 /// one other. Recurrent layers have such states: x[8,20,64], state[2,8,64]. Empty if the inputs

@@ -30,6 +30,23 @@ struct CutWay {
 
   /// Whether it fits well enough to take the batch from a tensor other than the first.
   bool allFollow() const;
+
+  /// Whether the runs confirm a result's merge rule. Samples that are all equal show whether a
+  /// number is a sum or a mean, too.
+  bool shows(size_t leaf, bool drawsRandom) const;
+
+  /// Whether no result is a list with a value per micro-batch.
+  bool mergesAll() const;
 };
+
+/// Whether a way along dimensions that neither the user nor convention chooses wins against the
+/// best one, if there is one. It must fit in every respect, and a result with rows must show it: a
+/// single number, such as a loss, is the same sum along any dimension. If samples affect each other
+/// in both ways, the one that merges every result wins.
+bool isBetterSecond(const CutWay &way, const CutWay *best);
+
+/// How well a way fits whose trial, rules, checks and mixing are known. `given`: per result,
+/// whether the user gave its rule.
+CutFit fitOf(const CutWay &way, const std::vector<bool> &given);
 
 } // namespace pipec

@@ -6,6 +6,7 @@
 #include "ir/batch/DiscoveryNotes.h"
 #include "ir/batch/DrawnLoss.h"
 #include "ir/batch/FixedBatch.h"
+#include "ir/batch/FullerCut.h"
 #include "ir/batch/GivenMerges.h"
 #include "ir/batch/MergeRules.h"
 #include "ir/batch/MicroBatch.h"
@@ -43,13 +44,7 @@ public:
     std::vector<CutCandidate> candidates =
         TRY(cutCandidates(untried_, inputs_, options_.batchDimGiven));
     TRY(tryGroups(candidates));
-    const bool isOpen =
-        best_ ? notCut_.empty() && (best_->mayBeTime() || best_->fit == CutFit::OneSize)
-              : firstError_.has_value();
-    if (isOpen && !options_.trustsSizes)
-      for (const CutCandidate &second : secondDimensions(untried_, inputs_, options_.batchDimGiven))
-        if (!best_ || best_->fit != CutFit::Equal)
-          TRY(tryOther(second));
+    TRY(tryOtherDims(candidates));
     if (!best_) // nothing to cut, or nothing runs
       TRY(runUncut());
     if (notCut_.empty() && !isCut(best_->signature))
@@ -107,12 +102,29 @@ private:
     return llvm::Error::success();
   }
 
-  /// A dimension that the user did not name must fit in every respect, and a result with rows must
-  /// show it: a single number, such as a loss, is the same sum along any dimension.
-  llvm::Error tryOther(const CutCandidate &candidate) {
+  /// Dimensions that neither the user nor convention chooses.
+  llvm::Error tryOtherDims(const std::vector<CutCandidate> &candidates) {
+    if (options_.trustsSizes || !notCut_.empty() || named_)
+      return llvm::Error::success();
+    if (best_ ? best_->fit == CutFit::OneSize : firstError_ && options_.microBatches > 1)
+      for (const CutCandidate &other : otherDimensions(candidates, inputs_, options_.batchDimGiven))
+        if (!best_ || best_->fit != CutFit::Equal)
+          TRY(tryOther(other, [&](const CutWay &way) {
+            return way.fit <= CutFit::Unequal && (!best_ || way.fit < best_->fit);
+          }));
+    if (best_ ? best_->mayBeTime() || best_->fit == CutFit::OneSize : firstError_.has_value())
+      for (const CutCandidate &second : secondDimensions(untried_, inputs_, options_.batchDimGiven))
+        if (!best_ || best_->fit != CutFit::Equal)
+          TRY(tryOther(second, [&](const CutWay &way) {
+            return isBetterSecond(way, best_ ? &*best_ : nullptr);
+          }));
+    return llvm::Error::success();
+  }
+
+  llvm::Error tryOther(const CutCandidate &candidate,
+                       llvm::function_ref<bool(const CutWay &)> isBetter) {
     std::optional<CutWay> way = TRY(tryWay(candidate));
-    if (way && way->fit == CutFit::Equal && way->allFollow() &&
-        llvm::any_of(way->signature.leaves, hasRows))
+    if (way && isBetter(*way))
       best_ = std::move(*way);
     return llvm::Error::success();
   }
@@ -195,7 +207,7 @@ private:
               way.checks[l] = {ResultCheck::Equal::NotTried, unconfirmed};
           if (trial.runs())
             way.mixing = crossTalk(signature, leaves, outputPaths(signature));
-          way.fit = fitOf(way);
+          way.fit = fitOf(way, givenLeaves(signature, options_.merges));
           return llvm::Error::success();
         });
   }
@@ -217,25 +229,6 @@ private:
                ? std::string()
                : "it adds up over 5 = 3 + 2 samples, but batches of 6 and 4 do not run: " +
                      tried.refusal;
-  }
-
-  CutFit fitOf(const CutWay &way) const {
-    const Signature &signature = way.signature;
-    if (!way.trial.runs())
-      return CutFit::OneSize;
-    if (!way.trial.partsRefusal.empty())
-      return CutFit::NoParts;
-    if (llvm::none_of(signature.leaves, follows) && llvm::any_of(signature.leaves, hasSizes))
-      return CutFit::Unrelated;
-    const std::vector<bool> given = givenLeaves(signature, options_.merges);
-    bool equal = way.mixing.empty();
-    for (size_t l = 0; l < given.size(); ++l)
-      equal = equal && (given[l] || way.checks[l].equal != ResultCheck::Equal::No);
-    if (!equal)
-      return CutFit::Unequal;
-    return llvm::any_of(signature.leaves, hasRows) || llvm::none_of(signature.leaves, hasSizes)
-               ? CutFit::Equal
-               : CutFit::Reduced;
   }
 
   std::string reasonNotToCut(const CutWay &way) {
@@ -281,8 +274,7 @@ private:
     return llvm::Error::success();
   }
 
-  /// Why no example ran: it was cut along a dimension that is not the batch, or the model needs
-  /// another size.
+  /// Why no example ran: what is cut is not the batch, or the model needs another size.
   llvm::Error explainFailure() {
     llvm::Error error = makeError(firstError_->code, firstError_->message, firstError_->help);
     const bool cut = options_.microBatches > 1;
@@ -314,9 +306,8 @@ private:
     return reasonOf(failedCandidate_.dims, inputs_);
   }
 
-  /// The example of the trial is the first micro-batch. Later ones may have values that it lacks,
-  /// such as labels that do not count, and with which a merged result is not that of the whole
-  /// batch.
+  /// The example is the first micro-batch. Later ones may have values that it lacks, such as labels
+  /// that do not count, with which a merged result is not that of the whole batch.
   llvm::Error checkOthers(BatchDiscovery &found, const Signature &signature) {
     constexpr int64_t kMostSamples = 64; // of a large batch
     const int64_t all = batchSizeOr(0, signature, inputs_), samples = std::min(all, kMostSamples);
@@ -332,19 +323,26 @@ private:
     });
   }
 
-  /// Samples that are all equal show whether a number is a sum or a mean, too.
-  bool shows(const CutTrial &trial, const ResultCheck &check) const {
-    return notCut_.empty() && trial.runs() && trial.partsRefusal.empty() &&
-           !options_.drawsRandom() &&
-           (check.equal == ResultCheck::Equal::Yes ||
-            (check.equal == ResultCheck::Equal::NotTried && !trial.distinct));
+  /// A note if another dimension fits as well and cuts more; empty: none does.
+  llvm::Expected<std::string> noteOnFuller() {
+    const auto &given = options_.batchDimGiven;
+    if (named_ || options_.trustsSizes || !notCut_.empty() || best_->fit != CutFit::Equal)
+      return std::string();
+    const std::optional<CutCandidate> fuller =
+        fullerCut(best_->trial.candidate, secondDimensions(untried_, inputs_, given), inputs_);
+    std::optional<CutWay> way;
+    if (fuller)
+      way = TRY(tryWay(*fuller));
+    const bool fits = way && way->fit == CutFit::Equal && way->allFollow();
+    return fits ? noteOnFullerCut(best_->signature, way->signature) : std::string();
   }
 
   llvm::Expected<BatchDiscovery> finish(Signature &signature) {
     BatchDiscovery found;
+    std::string fuller = TRY(noteOnFuller());
     signature = std::move(best_->signature);
     for (size_t l = 0; l < best_->checks.size(); ++l)
-      found.shown.push_back(!best_->isZero[l] && shows(best_->trial, best_->checks[l]));
+      found.shown.push_back(notCut_.empty() && best_->shows(l, options_.drawsRandom()));
     found.notCut = std::move(notCut_);
     found.results = std::move(best_->checks);
     if (!found.notCut.empty()) {
@@ -358,6 +356,8 @@ private:
       TRY(checkDrawnLosses(found, signature, options_));
     }
     addNotes(found, signature, best_->mixing, inputs_, options_);
+    if (!fuller.empty())
+      found.notes.push_back(std::move(fuller));
     if (found.notCut.empty() && found.trial.runs())
       if (std::string note = noteOnEntries(signature, found.trial.example.calls.front(),
                                            options_.batchDimGiven, run_);

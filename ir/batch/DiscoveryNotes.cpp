@@ -61,9 +61,10 @@ std::string partsOf(const Signature &signature) {
 }
 
 /// Arguments of the batch's size that stay whole, and those cut along a dimension other than the
-/// first: only the trial shows these.
+/// first: only the trial shows these. `why`: what this choice has and others lack.
 std::vector<std::string> notesOnInputs(const Signature &signature, const Values &inputs,
-                                       const DiscoveryOptions &options, int64_t batch) {
+                                       const DiscoveryOptions &options, int64_t batch,
+                                       const char *why) {
   std::vector<std::string> whole, cut, said;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const InputSpec &input = signature.inputs[i];
@@ -81,9 +82,8 @@ std::vector<std::string> notesOnInputs(const Signature &signature, const Values 
   }
   std::vector<std::string> notes;
   if (!cut.empty() && !anyDimGiven(signature, options.batchDimGiven))
-    notes.push_back(fmt::format(
-        "the batch is {}, the choice that keeps samples independent; --batch-dim {} confirms it",
-        fmt::join(cut, ", "), fmt::join(said, ",")));
+    notes.push_back(fmt::format("the batch is {}, the choice {}; --batch-dim {} confirms it",
+                                fmt::join(cut, ", "), why, fmt::join(said, ",")));
   std::string others; // what is cut, to be named along with one more
   for (size_t i = 0; i < inputs.size(); ++i)
     others += namedCuts(signature.inputs[i]);
@@ -229,7 +229,13 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const std::stri
   const int64_t batch = samplesIn(signature, inputs);
   if (batch == 0)
     return;
-  found.notes = notesOnInputs(signature, inputs, options, batch);
+  const bool isIndependent =
+      mixing.empty() && llvm::none_of(found.results, [](const ResultCheck &check) {
+        return check.equal == Equal::No;
+      });
+  found.notes =
+      notesOnInputs(signature, inputs, options, batch,
+                    isIndependent ? "that keeps samples independent" : "that merges every result");
   const std::vector<std::string> paths = outputPaths(signature);
   const std::vector<bool> given = givenLeaves(signature, options.merges);
   const std::string advice = options.trains ? adviceOnLoss(signature, inputs, options) : "";
@@ -269,6 +275,20 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const std::stri
     mixes += "; the model draws random numbers, which may be the reason";
   if (!mixes.empty())
     found.warnings.push_back(noteOnMixing(signature, mixes, inputs));
+}
+
+std::string noteOnFullerCut(const Signature &chosen, const Signature &fuller) {
+  std::vector<std::string> whole, cut;
+  std::string said;
+  for (size_t i = 0; i < chosen.inputs.size(); ++i) {
+    if (isCut(fuller.inputs[i]))
+      (isCut(chosen.inputs[i]) ? cut : whole).push_back(chosen.inputs[i].name);
+    said += namedCuts(fuller.inputs[i]);
+  }
+  return fmt::format("every micro-batch gets the whole of {} and a part of {}; cutting {} keeps "
+                     "samples independent, too: if that is the batch, pass --batch-dim {}",
+                     fmt::join(whole, " and "), fmt::join(cut, " and "), partsOf(fuller),
+                     llvm::StringRef(said).rtrim(',').str());
 }
 
 llvm::Error notCutError(const std::string &why, int64_t microBatches) {

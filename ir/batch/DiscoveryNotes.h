@@ -11,6 +11,10 @@ namespace pipec {
 void addNotes(BatchDiscovery &found, const Signature &signature, const std::string &mixing,
               const Values &inputs, const DiscoveryOptions &options);
 
+/// A note: `fuller` keeps samples independent as `chosen` does, and cuts arguments that `chosen`
+/// gives whole.
+std::string noteOnFullerCut(const Signature &chosen, const Signature &fuller);
+
 /// The error for more than one micro-batch of a model whose inputs are not cut because of `why`.
 llvm::Error notCutError(const std::string &why, int64_t microBatches);
 

@@ -3,11 +3,13 @@
 #include "ir/TorchError.h"
 #include "ir/batch/CutCandidates.h"
 #include "ir/batch/MicroBatch.h"
+#include "ir/plan/PlanNames.h"
 #include "ir/support/Words.h"
 #include "ir/values/MapTensors.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <ATen/core/Tensor.h>
 
@@ -19,6 +21,7 @@ namespace {
 
 constexpr int64_t kMostSamples = 1024; // a batch of more would be slow to try, and is rare
 constexpr size_t kMostBatches = 8;
+constexpr int64_t kMostDims = 64;
 constexpr int64_t kMostParts = 256; // of the batch, for one trial
 
 bool isDigit(char letter) { return letter >= '0' && letter <= '9'; }
@@ -82,7 +85,74 @@ bool runsWith(int64_t samples, int64_t batch, const Signature &signature,
   return all;
 }
 
+/// Inputs that are cut along `dim`.
+std::vector<std::string> cutAlong(const Signature &signature, int64_t dim) {
+  std::vector<std::string> names;
+  for (const InputSpec &input : signature.inputs) {
+    if (input.batchDim == dim)
+      names.push_back(input.name);
+    for (const PartDim &part : input.parts)
+      if (part.dim == dim)
+        names.push_back(input.name + "." + part.path);
+  }
+  return names;
+}
+
+/// Both sizes, if the model runs as soon as a dimension that is not the batch has the batch's size
+/// instead of `samples`. Empty: no such dimension.
+std::string contradiction(int64_t samples, int64_t batch, const Signature &signature,
+                          llvm::ArrayRef<c10::IValue> inputs, ModelRunner run) {
+  constexpr size_t kMostPlaces = 8;
+  int64_t first = 0; // dimension of the batch
+  while (first < kMostDims && cutAlong(signature, first).empty())
+    ++first;
+  const std::string cut = fmt::format("{}", fmt::join(cutAlong(signature, first), " and "));
+  size_t places = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const InputSpec &input = signature.inputs[i];
+    if (!inputs[i].isTensor() || !inputs[i].toTensor().defined())
+      continue;
+    for (int64_t dim = 0; dim < inputs[i].toTensor().dim(); ++dim) {
+      if (inputs[i].toTensor().size(dim) != samples || input.batchDim == dim ||
+          places++ == kMostPlaces)
+        continue;
+      std::vector<c10::IValue> agreeing;
+      llvm::Error error = guardTorchVoid(ExitCode::Other, "resizing", [&] {
+        agreeing = ownCopies(inputs);
+        agreeing[i] = resizeBatch(agreeing[i], dim, batch);
+      });
+      const bool agrees = !error && runs(std::move(agreeing), run);
+      llvm::consumeError(std::move(error)); // what cannot be resized does not run
+      if (agrees && dim == first && !isCut(input))
+        return fmt::format("{} {} {}, {} has {}", cut, cut.find(' ') == cut.npos ? "has" : "have",
+                           counted(static_cast<size_t>(batch), "sample"), input.name, samples);
+      if (agrees)
+        return fmt::format("dimension {} of {} has size {}, dimension {} of {} has size {}, and "
+                           "the model runs only if they agree",
+                           first, cut, batch, dim, input.name, samples);
+    }
+  }
+  return "";
+}
+
 } // namespace
+
+std::string whatFixesBatch(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < inputs.size() && signature.batchSize > 1; ++i) {
+    bool hasSize = false;
+    forEachTensor(inputs[i], [&](const at::Tensor &tensor) {
+      hasSize =
+          hasSize || (tensor.defined() && llvm::is_contained(tensor.sizes(), signature.batchSize));
+    });
+    if (hasSize && !isCut(signature.inputs[i]))
+      names.push_back(signature.inputs[i].name);
+  }
+  const std::string constants = "the model's constants";
+  return names.empty() ? constants
+                       : fmt::format("{}, or the size of {}, which every micro-batch gets whole,",
+                                     constants, fmt::join(names, " and "));
+}
 
 std::string howToFreeBatch() {
   return "for other sizes, take sizes from the input (x.size(0) or -1) instead of constants; a "
@@ -111,12 +181,18 @@ llvm::Error explainFixedBatch(llvm::Error error, Signature signature,
     if (batch < 1 || samples < 1 || samples == batch || batch / samples > kMostParts ||
         trials++ == kMostBatches)
       continue;
-    if (runsWith(samples, batch, signature, inputs, run))
-      return makeError(
-          text.code,
-          fmt::format("expected a batch of {} (the model's constants fix it), got {}: {}",
-                      counted(static_cast<size_t>(samples), "sample"), batch, text.message),
-          fmt::format("pass batches of {}; {}", samples, howToFreeBatch()));
+    if (!runsWith(samples, batch, signature, inputs, run))
+      continue;
+    const std::string sizes = contradiction(samples, batch, signature, inputs, run);
+    if (!sizes.empty())
+      return makeError(text.code, sizes + ": " + text.message,
+                       "pass inputs whose sizes agree; if the batch is another dimension, name it "
+                       "with --batch-dim");
+    return makeError(
+        text.code,
+        fmt::format("expected a batch of {} (the model's constants fix it), got {}: {}",
+                    counted(static_cast<size_t>(samples), "sample"), batch, text.message),
+        fmt::format("pass batches of {}; {}", samples, howToFreeBatch()));
   }
   return unchanged();
 }

@@ -11,9 +11,15 @@ namespace pipec {
 /// A help text: how to save a model so that it accepts other batch sizes.
 std::string howToFreeBatch();
 
+/// What may fix the batch of an artifact that takes one size only, for "... fix it": "the model's
+/// constants", and those of `inputs` with that size that every micro-batch gets whole.
+std::string whatFixesBatch(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs);
+
 /// The batch size that the model's constants fix is usually a number in its error message for
-/// `inputs`. If the model runs with that size, `error` gets the size and the fix; otherwise `error`
-/// is returned unchanged. Nothing runs unless `error` is a failure of Usage. `batchDims` are the
+/// `inputs`. If the model runs with that size, `error` gets the size and the fix. If it also runs
+/// with the batch as it is and another input, or another dimension, of the batch's size, the inputs
+/// contradict each other: `error` gets both sizes. Otherwise `error` is returned unchanged. Nothing
+/// runs unless `error` is a failure of Usage. `batchDims` are the
 /// given dimensions, empty if pipec has to find the dimension.
 llvm::Error explainFixedBatch(llvm::Error error, Signature signature,
                               llvm::ArrayRef<c10::IValue> inputs,

@@ -52,12 +52,12 @@ llvm::Error checkMicroBatch(const Signature &signature, llvm::ArrayRef<c10::IVal
                             int64_t microBatch, int64_t samples) {
   if (isCut(signature) && !signature.batchSymbolic && signature.batchSize > 0 &&
       samples != signature.batchSize)
-    return makeError(
-        ExitCode::Usage,
-        fmt::format("micro-batch {}: expected {} (the model's constants fix it), got {}",
-                    microBatch, counted(static_cast<size_t>(signature.batchSize), "sample"),
-                    samples),
-        "choose --microbatches so that each micro-batch has that size; " + howToFreeBatch());
+    return makeError(ExitCode::Usage,
+                     fmt::format("micro-batch {}: expected {} ({} fix it), got {}", microBatch,
+                                 counted(static_cast<size_t>(signature.batchSize), "sample"),
+                                 whatFixesBatch(signature, inputs), samples),
+                     "choose --microbatches so that each micro-batch has that size; " +
+                         howToFreeBatch());
   for (size_t i = 0; i < signature.inputs.size(); ++i) {
     const InputSpec &input = signature.inputs[i];
     if (!input.tensor.known || !inputs[i].isTensor() || !inputs[i].toTensor().defined())

@@ -20,9 +20,9 @@ llvm::Expected<int64_t> microBatchNumber(const Plan &plan, llvm::ArrayRef<c10::I
   if (samples == 0 || samples % signature.batchSize != 0)
     return makeError(
         ExitCode::Usage,
-        fmt::format("batch: expected a multiple of {} (the model's constants fix the size of a "
-                    "micro-batch), got {}",
-                    counted(static_cast<size_t>(signature.batchSize), "sample"), samples),
+        fmt::format("batch: expected a multiple of {} ({} fix the size of a micro-batch), got {}",
+                    counted(static_cast<size_t>(signature.batchSize), "sample"),
+                    whatFixesBatch(signature, inputs), samples),
         howToFreeBatch());
   return samples / signature.batchSize;
 }

@@ -5,6 +5,8 @@
 #include "ir/support/MachineMemory.h"
 #include "ir/support/Quantities.h"
 #include "ir/support/Try.h"
+#include "ir/text/TensorText.h"
+#include "ir/values/MapTensors.h"
 #include "ir/values/ValueFiles.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -14,6 +16,7 @@
 #include <ATen/ops/view_as_complex.h>
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 namespace pipec {
@@ -112,6 +115,20 @@ at::ScalarType drawnAs(const Item &item) {
                                                                                   : at::kFloat;
 }
 
+int64_t memoryLimit() {
+  constexpr int64_t kShare = 4; // of the memory
+  return machineMemoryBytes() / kShare;
+}
+
+llvm::Error tooLarge(const std::string &inputs, const std::string &size, std::string help = "") {
+  return makeError(
+      ExitCode::Usage,
+      fmt::format("inputs {}: expected tensors of at most {}, a quarter of this machine's memory, "
+                  "as runs hold copies of them, got {}",
+                  inputs, formatBytes(memoryLimit()), size),
+      std::move(help));
+}
+
 /// Refuses tensors that would fill the machine: such an allocation may succeed and fail when it is
 /// written, and runs hold copies and results beside them.
 llvm::Error checkMemory(llvm::StringRef text, llvm::ArrayRef<Item> items) {
@@ -125,16 +142,41 @@ llvm::Error checkMemory(llvm::StringRef text, llvm::ArrayRef<Item> items) {
     if (converted)
       most = std::max(most, elements * static_cast<int64_t>(at::elementSize(drawnAs(item))));
   }
-  constexpr int64_t kShare = 4; // of the memory
-  const int64_t limit = machineMemoryBytes() / kShare;
-  if (all <= limit && most <= machineMemoryBytes() - all)
+  if (all <= memoryLimit() && most <= machineMemoryBytes() - all)
     return llvm::Error::success();
-  return makeError(
-      ExitCode::Usage,
-      fmt::format("inputs \"{}\": expected tensors of at most {}, a quarter of this machine's "
-                  "memory, as runs hold copies of them, got {}{}",
-                  text.str(), formatBytes(limit), formatBytes(all),
-                  most > 0 ? fmt::format(" and {} to draw them", formatBytes(most)) : ""));
+  return tooLarge("\"" + text.str() + "\"",
+                  formatBytes(all) +
+                      (most > 0 ? fmt::format(" and {} to draw them", formatBytes(most)) : ""));
+}
+
+/// The same of a file, whose tensors may be expanded: a small file, but copies have every element.
+llvm::Error checkMemory(const std::string &path, const Arguments &arguments) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  int64_t all = 0, most = 0;
+  std::string largest;
+  auto add = [&](const std::string &name, const at::Tensor &tensor) {
+    if (!tensor.defined() || tensor.layout() != at::kStrided || tensor.is_nested())
+      return;
+    int64_t bytes = static_cast<int64_t>(tensor.element_size());
+    for (int64_t size : tensor.sizes())
+      if (__builtin_mul_overflow(bytes, size, &bytes))
+        bytes = kMost;
+    if (__builtin_add_overflow(all, bytes, &all))
+      all = kMost;
+    if (bytes <= most)
+      return;
+    most = bytes;
+    largest = fmt::format("argument {} is {}", name, tensorHeadText(tensor));
+  };
+  for (size_t i = 0; i < arguments.positional.size(); ++i)
+    forEachTensor(arguments.positional[i],
+                  [&](const at::Tensor &tensor) { add(std::to_string(i), tensor); });
+  for (const auto &[name, value] : arguments.keyword)
+    forEachTensor(value, [&](const at::Tensor &tensor) { add(name, tensor); });
+  if (all <= memoryLimit())
+    return llvm::Error::success();
+  return tooLarge(path, formatBytes(all) + "; " + largest,
+                  "pass smaller inputs; a copy of an expanded tensor has all of its elements");
 }
 
 /// SplitMix64: our own, so that no LibTorch version or vector width changes the bits.
@@ -203,8 +245,11 @@ llvm::Expected<Arguments> describedArguments(llvm::StringRef text, uint64_t seed
 llvm::Expected<Arguments> argumentsFromOption(const std::string &text) {
   // A file is hardly ever named f32[8,3], so a mistyped description is not looked up on disk.
   llvm::StringRef rest = text;
-  if (llvm::sys::fs::exists(text) || (!takeDtype(rest) && !llvm::StringRef(text).contains('[')))
-    return readArguments(text);
+  if (llvm::sys::fs::exists(text) || (!takeDtype(rest) && !llvm::StringRef(text).contains('['))) {
+    Arguments arguments = TRY(readArguments(text));
+    TRY(checkMemory(text, arguments));
+    return arguments;
+  }
   return describedArguments(text);
 }
 

@@ -13,7 +13,8 @@ namespace pipec {
 llvm::Expected<Arguments> describedArguments(llvm::StringRef text, uint64_t seed = 0);
 
 /// Reads a file if one of that name exists or the text cannot be a description; otherwise the
-/// description.
+/// description. Errors: those of readArguments(); Usage for a wrong description, and for tensors of
+/// more than a quarter of the machine's memory, as copies of expanded tensors need it.
 llvm::Expected<Arguments> argumentsFromOption(const std::string &text);
 
 } // namespace pipec

@@ -154,6 +154,34 @@ class TrainsOtherwise(nn.Module):
         return self.drop(self.a(x))
 
 
+class PassedState(nn.Module):
+    """The batch is the first dimension of x and the second of the state."""
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.LSTM(8, 8, batch_first=True), nn.LSTM(8, 8, batch_first=True)
+
+    def forward(self, x: torch.Tensor, h: torch.Tensor, c: torch.Tensor):
+        x, (h, c) = self.first(x, (h, c))
+        return self.second(x, (h, c))
+
+
+class PassedPair(PassedState):
+    def forward(self, x: torch.Tensor, state: Tuple[torch.Tensor, torch.Tensor]):
+        x, state = self.first(x, state)
+        return self.second(x, state)
+
+
+class ScaledSteps(nn.Module):
+    """Steps come first; a scale over all of the input, as in dynamic quantisation, combines samples."""
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.GRU(8, 8), nn.GRU(8, 8)
+
+    def forward(self, x: torch.Tensor):
+        x, h = self.first(x / x.abs().max())
+        return self.second(x)[0], h
+
+
 class TimeFirst(nn.Module):
     def __init__(self):
         super().__init__()

@@ -318,6 +318,25 @@ class Batches(e2e.Case):
         result = self.sameAsWhole("TimeFirst", lambda samples: (torch.randn(7, samples, 8),))
         self.assertIn("--batch-dim x=1", result.err)
 
+    def testStatesWithSamplesAlongALaterDimension(self):
+        """An example of one sample, and of as many as there are layers, shows it as well."""
+        one = lambda samples: (torch.randn(samples, 6, 8), torch.randn(1, samples, 8), torch.randn(1, samples, 8))
+        pair = lambda samples: (torch.randn(samples, 6, 8), (torch.randn(1, samples, 8), torch.randn(1, samples, 8)))
+        for name, make, said in (("PassedState", one, "--batch-dim h=1,c=1"), ("PassedPair", pair, "--batch-dim state=1")):
+            result = self.sameAsWhole(name, make, parts=((4, 2), (5, 2), (7, 3)), merges={"1.0": "concat:1"})
+            self.assertIn(said, result.err)
+            for samples in (1, 2):
+                self.compile(self.save(name), make(samples))
+                self.runBoth(f"{name}.pt", f"{name}.pipe", make(7), 3)
+
+    def testDependentStepsThatMergeEveryResult(self):
+        artifact, result = self.compile(self.save("ScaledSteps"), (torch.randn(6, 2, 8),))
+        self.assertEqual([row["merge"] for row in self.results(result).values()], ["concat:1"] * 2)
+        self.assertIn("the choice that merges every result; --batch-dim x=1 confirms it", result.err)
+        self.assertIn("samples in a micro-batch affect each other", result.err)
+        output, state = self.runBoth("ScaledSteps.pt", artifact, (torch.randn(6, 7, 8),), 3)
+        self.assertEqual((output.shape, state.shape), ((6, 7, 8), (1, 7, 8)))
+
     def testMultiplesOfASize(self):
         """Models that take no other sizes are compared at twice the size of the example."""
         for name, samples in (("Guidance", 4), ("Guidance", 2), ("GroupSpread", 4)):

@@ -93,6 +93,13 @@ class FirstCalls(e2e.Case):
             self.refused(USAGE, ["a quarter of this machine's memory, as runs hold copies of them, got 6.98 TiB"], *command, "--inputs", huge)
             self.assertLess(time.monotonic() - start, 10)
 
+    def testAnExpandedTensorOfAFileThatDoesNotFitIsRefused(self):
+        """A file of a few bytes, whose tensor would need terabytes in a copy."""
+        torch.save((torch.zeros(1, 1).expand(1 << 20, 1 << 20),), "wide.pt")
+        for command in (["pipe-run", "chain.pipe"], ["pipe-run", "chain.pt"], ["pipe-compile", "chain.pt", "--at", "b", "--dry-run"]):
+            self.refused(USAGE, ["inputs wide.pt: expected tensors of at most ", "a quarter of this machine's memory", "got 4.00 TiB; argument 0 is float32[1048576,1048576]"],
+                         *command, "--inputs", "wide.pt")
+
     def testMoreDevicesThanRanks(self):
         self.compiled("chain.pt", "two.pipe", "--at", "b,c,d", "--ranks", 2)
         for devices in ("cpu,cpu,cpu,cpu", "cuda:0,cuda:1,cuda:2,cuda:3"):

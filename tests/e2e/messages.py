@@ -88,18 +88,20 @@ class BatchDimensions(Messages):
 
     def testTheSuggestionWorks(self):
         run = ["pipe-run", self.model, "--inputs", "state-in.pt", "--microbatches", 2, "--threads", 1]
-        self.refused(USAGE, "--batch-dim state=1", *run)
-        self.pipec(0, *run, "--batch-dim", "state=1", "--output", "state-out.pt", "--force")
+        said = "note: the batch is dimension 1 of state, the choice that keeps samples independent; --batch-dim state=1 confirms it"
+        self.pipec(0, *run, "--output", "state-out.pt", "--force", saying=said)
+        self.assertNotIn("note: ", self.pipec(0, *run, "--batch-dim", "state=1", "--expect", "state-out.pt", "--rtol", 0, "--atol", 0, saying="PASSED").err)
+        self.refused(USAGE, "--batch-dim state=1", *run, "--batch-dim", "state=none")
         compile_ = ["pipe-compile", self.model, "--at", "b", "--inputs", "state-in.pt", "-o", "state.pipe", "--force"]
-        self.pipec(0, *compile_, saying=["note: ", "--batch-dim state=1"])
+        self.pipec(0, *compile_, saying=[said, "any micro-batch size"])
         result = self.pipec(0, *compile_, "--batch-dim", "state=1", saying="any micro-batch size")
         self.assertNotIn("note: ", result.err)
         self.pipec(0, "pipe-run", "state.pipe", "--inputs", "state-in.pt", "--microbatches", 2, *e2e.BITS, "--expect", "state-out.pt",
                    saying="PASSED")
 
     def testAnArtifactOfOneSize(self):
-        self.compiled(self.model, "fixed.pipe", "--at", "b", "--inputs", "state-in.pt")
-        self.refused(USAGE, ["expected 4 samples", "compile with --batch-dim state=1"], "pipe-run", "fixed.pipe", "--inputs", "state-in.pt",
+        self.compiled(self.model, "fixed.pipe", "--at", "b", "--inputs", "state-in.pt", "--batch-dim", "state=none")
+        self.refused(USAGE, ["expected 4 samples (the model's constants, or the size of state, which every micro-batch gets whole, fix it)", "compile with --batch-dim state=1"], "pipe-run", "fixed.pipe", "--inputs", "state-in.pt",
                      "--microbatches", 2)
         self.compiled(self.model, "unknown.pipe", "--at", "b")
         self.refused(USAGE, ["expected a batch of 4", "when you compile the model", "--batch-dim state=1"], "pipe-run", "unknown.pipe", "--inputs",
@@ -110,9 +112,10 @@ class BatchDimensions(Messages):
         model = self.save(odd_models.WithTwoStates)
         torch.save((torch.randn(4, 6, 8), torch.randn(1, 4, 8), torch.randn(1, 4, 8)), "two-in.pt")
         run = ["pipe-run", model, "--inputs", "two-in.pt", "--microbatches", 2, "--threads", 1, "--force"]
-        wrong = self.refused(USAGE, "--batch-dim h=1,c=1", *run)
+        wrong = self.refused(USAGE, "--batch-dim h=1,c=1", *run, "--batch-dim", "h=none,c=none")
         self.assertNotIn("constants", wrong.err)  # what was not cut fixes the batch, not the model
         self.pipec(0, *run, "--batch-dim", "h=1,c=1", "--output", "two-out.pt")
+        self.pipec(0, *run, "--expect", "two-out.pt", "--rtol", 0, "--atol", 0, saying=["PASSED", "--batch-dim h=1,c=1 confirms it"])
         self.pipec(0, *run, "--batch-dim", "h=1", "--expect", "two-out.pt", "--rtol", 0, "--atol", 0, saying="PASSED")
         for named in ("h=1", "x=0", "c=1,h=1"):
             result = self.pipec(0, "pipe-compile", model, "--at", "b", "--inputs", "two-in.pt", "-o", "two.pipe", "--force", "--batch-dim", named,
@@ -210,6 +213,15 @@ class FixedBatches(Messages):
             self.pipec(0, "pipe-run", "baked.pipe", "--inputs", "f32[8,8]", "--microbatches", 2)
             self.compiled(model, "sizes.pipe", "--at", "b")
             self.refused(USAGE, "compile it again with them as --inputs", "pipe-run", "sizes.pipe", "--inputs", "f32[2,8]", "--microbatches", 1)
+
+    def testInputsThatContradictEachOtherFixNothing(self):
+        model = self.save(odd_models.Weighted)
+        for command in (["pipe-compile", model, "--at", "b", "--dry-run"], ["pipe-run", model]):
+            refused = self.refused(USAGE, ["error: x has 2 samples, weight has 3: ", "called with x: float32[2,5,8], weight: float32[3,1,1]", "help: pass inputs whose sizes agree"],
+                                   *command, "--inputs", "f32[2,5,8],f32[3,1,1]")
+            self.assertNotIn("constants", refused.err)
+            refused = self.refused(USAGE, "dimension 0 of x and weight has size 2, dimension 1 of x has size 5, and the model runs only if they agree", *command, "--inputs", "f32[2,5,8],f32[2,1]")
+            self.assertNotIn("constants", refused.err)
 
     def testWhatIsNotTheBatchIsNoBatch(self):
         """A wrong width names sizes too; no batch mends it."""

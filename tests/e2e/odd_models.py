@@ -810,6 +810,16 @@ class TwoWays(nn.Module):
         return self.last(x)
 
 
+class Weighted(nn.Module):
+    """A weight per sample."""
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x, weight):
+        return self.b(torch.relu(self.a(x)) * weight)
+
+
 class EvenBatches(nn.Module):
     """Takes pairs of samples."""
     def __init__(self):

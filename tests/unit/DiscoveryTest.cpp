@@ -164,6 +164,81 @@ TEST(Discovery, TimeMayComeFirst) {
   EXPECT_NE(found.notes().find("--batch-dim x=1,y=1"), std::string::npos) << found.notes();
 }
 
+TEST(Discovery, ADimensionThatCutsMoreIsNamed) {
+  // Attention of x[steps, samples, width] to y[other steps, samples, width].
+  auto attention = [](const Values &in) -> Values {
+    const at::Tensor x = in[0].toTensor().transpose(0, 1), y = in[1].toTensor().transpose(0, 1);
+    return {x.matmul(y.transpose(1, 2)).softmax(-1).matmul(y).transpose(0, 1)};
+  };
+  const Found steps = discoverLeaves({at::randn({6, 2, 4}), at::randn({7, 2, 4})}, 1, attention);
+  EXPECT_EQ(steps.dim(0), 0) << "as convention chooses";
+  EXPECT_EQ(steps.notes(), "every micro-batch gets the whole of y and a part of x; cutting "
+                           "dimension 1 of x and y keeps samples independent, too: if that is the "
+                           "batch, pass --batch-dim x=1,y=1\n");
+  // Positions for every sample.
+  const Found positions = discoverLeaves(
+      {at::randn({6, 2, 4}), at::randn({1, 2, 4})}, 1,
+      [](const Values &in) -> Values { return {in[0].toTensor() + in[1].toTensor()}; });
+  EXPECT_EQ(positions.notes(), "");
+}
+
+TEST(Discovery, AStateMayHaveItsSamplesAlongALaterDimension) {
+  // As a recurrent layer whose input has the batch first, and whose state has the layers first.
+  auto recurrent = [](const Values &in) -> Values {
+    const at::Tensor x = in[0].toTensor(), state = in[1].toTensor();
+    TORCH_CHECK(state.size(0) == 1 && state.size(1) == x.size(0), "expected a state per sample");
+    const at::Tensor steps = x.cumsum(1) + state.transpose(0, 1);
+    return {steps, steps.slice(1, -1).transpose(0, 1)};
+  };
+  for (const int64_t samples : {1, 2, 4}) {
+    const Found found =
+        discoverLeaves({at::randn({samples, 6, 8}), at::randn({1, samples, 8})}, 2, recurrent);
+    EXPECT_TRUE(found.signature.batchSymbolic) << samples;
+    EXPECT_EQ(found.dim(0), 0) << samples;
+    EXPECT_EQ(found.dim(1), 1) << samples;
+    EXPECT_EQ(found.rule(0), rule(Kind::Concat, 0)) << samples;
+    EXPECT_EQ(found.rule(1), rule(Kind::Concat, 1)) << samples;
+    EXPECT_NE(found.notes().find("--batch-dim y=1"), std::string::npos) << found.notes();
+  }
+  DiscoveryOptions options; // the example is the first micro-batch of three
+  options.microBatches = 3;
+  const Found cut =
+      discoverLeaves({at::randn({7, 6, 8}), at::randn({1, 7, 8})}, 2, recurrent, options);
+  EXPECT_EQ(cut.dim(0), 0);
+  EXPECT_EQ(cut.dim(1), 1);
+}
+
+TEST(Discovery, AFixedSizeStaysFixed) {
+  const Found found =
+      discoverLeaves({at::randn({4, 6, 3}), at::randn({6, 4})}, 1, [](const Values &in) -> Values {
+        return {in[0].toTensor().view({4, 18}).sum(1, true) + in[1].toTensor().sum()};
+      });
+  EXPECT_FALSE(found.signature.batchSymbolic);
+  EXPECT_EQ(found.dim(0), 0);
+  EXPECT_EQ(found.dim(1), std::nullopt);
+}
+
+TEST(Discovery, OfDependentWaysTheOneThatMergesEveryResultWins) {
+  // A scale over all of the input, as in dynamic quantisation; steps come first.
+  const Found found = discoverLeaves({at::randn({6, 2, 3})}, 2, [](const Values &in) -> Values {
+    const at::Tensor x = in[0].toTensor(), scaled = x / x.abs().amax();
+    const at::Tensor steps = scaled.cumsum(0);
+    return {steps, at::tanh(steps.slice(0, -1))};
+  });
+  EXPECT_EQ(found.dim(0), 1);
+  EXPECT_EQ(found.rule(0), rule(Kind::Concat, 1));
+  EXPECT_EQ(found.rule(1), rule(Kind::Concat, 1));
+  EXPECT_NE(found.notes().find("the choice that merges every result; --batch-dim x=1"),
+            std::string::npos)
+      << found.notes();
+  EXPECT_NE(found.notes().find("affect each other"), std::string::npos) << found.notes();
+  // Both ways merge every result: convention decides.
+  const Found first = discoverLeaves({at::randn({6, 2, 3})}, 1, [](const Values &in) -> Values {
+    return {in[0].toTensor() / in[0].toTensor().abs().amax()};
+  });
+  EXPECT_EQ(first.dim(0), 0);
+}
+
 TEST(Discovery, ReductionsAreRecognised) {
   const Found found = discoverLeaves({at::randn({4, 3})}, 7, [](const Values &in) -> Values {
     const at::Tensor x = in[0].toTensor();

@@ -472,6 +472,48 @@ TEST(FixedBatch, IsBlamedOnlyWhereEverySampleRuns) {
   EXPECT_EQ(explained(at::arange(4), table), "index 3 is out of bounds with size 3");
 }
 
+TEST(FixedBatch, InputsThatContradictEachOtherAreNamed) {
+  auto explain = [](const Values &inputs, llvm::function_ref<bool(const Values &)> accepts) {
+    auto run = [&](std::vector<Values> calls) -> llvm::Expected<Values> {
+      if (!accepts(calls.back()))
+        return makeError(ExitCode::Usage, "size 2 must match 3 or 5");
+      return Values{calls.back()[0]};
+    };
+    llvm::Error error = run({inputs}).takeError();
+    return describe(explainFixedBatch(std::move(error),
+                                      signatureWith({input("ids"), input("w")}, 1), inputs,
+                                      {false, false}, run))
+        .message;
+  };
+  auto agree = [](const Values &in) {
+    return in[0].toTensor().size(0) == in[1].toTensor().size(0);
+  };
+  EXPECT_EQ(explain({at::ones({2, 5}), at::ones({3, 1})}, agree),
+            "ids has 2 samples, w has 3: size 2 must match 3 or 5");
+  auto turned = [](const Values &in) {
+    return in[0].toTensor().size(1) == in[1].toTensor().size(0);
+  };
+  EXPECT_EQ(explain({at::ones({2, 5}), at::ones({2, 1})}, turned),
+            "dimension 0 of ids and w has size 2, dimension 1 of ids has size 5, and the model "
+            "runs only if they agree: size 2 must match 3 or 5");
+  // A constant, although another input has that size.
+  auto constant = [](const Values &in) { return in[0].toTensor().size(0) == 3; };
+  EXPECT_EQ(explain({at::ones({2, 5}), at::ones({3, 1})}, constant),
+            "expected a batch of 3 samples (the model's constants fix it), got 2: size 2 must "
+            "match 3 or 5");
+}
+
+TEST(FixedBatch, AnInputOfThatSizeThatIsWholeMayFixIt) {
+  Signature signature = signatureWith({input("x"), input("h")}, 1);
+  signature.batchSize = 2;
+  signature.inputs[0].batchDim = 0;
+  const at::Tensor x = at::ones({2, 6, 8}), other = at::ones({1, 3, 8}), h = at::ones({1, 2, 8});
+  EXPECT_EQ(whatFixesBatch(signature, {x, other}), "the model's constants");
+  for (const c10::IValue &state : {c10::IValue(h), c10::IValue(std::vector<at::Tensor>{h, h})})
+    EXPECT_EQ(whatFixesBatch(signature, {x, state}),
+              "the model's constants, or the size of h, which every micro-batch gets whole,");
+}
+
 TEST(Trial, InputThatHasTheBatchSizeByChanceStaysWhole) {
   Signature signature = signatureWith({input("x"), input("weights")}, 1);
   auto rules = rulesOf(signature, {at::randn({4, 6}), at::randn({4})}, [](Values in) -> Values {

@@ -16,6 +16,7 @@
 #include <ATen/core/List.h>
 #include <ATen/core/jit_type.h>
 #include <caffe2/serialize/inline_container.h>
+#include <torch/csrc/jit/serialization/pickle.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -249,6 +250,22 @@ TEST(Description, WhatDoesNotFitIntoMemoryIsRefusedAtOnce) {
   // Less than there is, but a run would need several times as much.
   const std::string half = fmt::format("u8[{}]", machineMemoryBytes() / 2);
   EXPECT_EQ(errorOf(describedArguments(half)).code, ExitCode::Usage);
+}
+
+/// A small file, but a copy of its tensor has every element.
+TEST(Description, AnExpandedTensorOfAFileCountsInFull) {
+  TempDir dir;
+  const std::string path = dir.path("inputs.pt");
+  const std::vector<char> bytes = torch::jit::pickle_save(tuple(
+      {at::zeros({2}), at::zeros({1, 1}, at::kLong).expand({int64_t(1) << 20, int64_t(1) << 18})}));
+  std::ofstream(path, std::ios::binary).write(bytes.data(), std::ssize(bytes));
+  const ErrorText error = errorOf(argumentsFromOption(path));
+  EXPECT_EQ(error.code, ExitCode::Usage);
+  EXPECT_EQ(error.message,
+            fmt::format("inputs {}: expected tensors of at most {}, a quarter of this machine's "
+                        "memory, as runs hold copies of them, got 2.00 TiB; argument 1 is "
+                        "int64[1048576,262144]",
+                        path, formatBytes(machineMemoryBytes() / 4)));
 }
 
 TEST(Description, SizesThatAreNoNumbersAreNamed) {
