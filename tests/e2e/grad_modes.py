@@ -247,7 +247,7 @@ class GradModes(e2e.Case):
         self.trains(self.made(Writes, torch.randn(10, 8)), ["--at", "b,c"], ["--stages", 2])
 
     def testModesAsStatements(self):
-        self.trains(self.made(Switches, torch.randn(10, 8)), ["--at", "b,c"], ["--at", "b,d"])
+        self.trains(self.made(Switches, torch.randn(10, 8)), ["--at", "b,c"], ["--at", "b,d", "--nearest"])
 
     def testWeightsThatAreNormalisedInPlace(self):
         self.trains(self.made(Normalised, torch.randn(10, 8)), ["--at", "b,c", "--nearest"])
