@@ -179,7 +179,8 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
                       examples.size() > 1 ? sizeLinks(model.signature, examples) : "",
                       std::move(parts),
                       whyFixed(found.trial),
-                      std::move(found.shown)};
+                      std::move(found.shown),
+                      std::move(found.tried)};
 }
 
 llvm::Error explainExample(llvm::Error error, const std::string &path, const SourceMode &mode,
