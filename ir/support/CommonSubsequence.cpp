@@ -86,9 +86,11 @@ commonSubsequence(llvm::ArrayRef<size_t> a, llvm::ArrayRef<size_t> b, size_t mos
     pairs.emplace_back(i, i);
   ShortestPath path(a.slice(prefix, a.size() - prefix - suffix),
                     b.slice(prefix, b.size() - prefix - suffix));
-  if (path.find(mostDifferences))
-    for (const auto &[x, y] : llvm::reverse(path.pairsFromTheEnd()))
+  if (path.find(mostDifferences)) {
+    const std::vector<std::pair<size_t, size_t>> between = path.pairsFromTheEnd();
+    for (const auto &[x, y] : llvm::reverse(between))
       pairs.emplace_back(prefix + x, prefix + y);
+  }
   for (size_t i = suffix; i > 0; --i)
     pairs.emplace_back(a.size() - i, b.size() - i);
   return pairs;
