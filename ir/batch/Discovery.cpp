@@ -206,7 +206,7 @@ private:
             if (!unconfirmed.empty() && way.checks[l].equal == ResultCheck::Equal::Yes &&
                 signature.leaves[l].merge.kind == Kind::Sum)
               way.checks[l] = {ResultCheck::Equal::NotTried, unconfirmed};
-          if (trial.runs())
+          if (trial.runs() && options_.valueDependentDraw().empty())
             way.mixing = crossTalk(signature, leaves, outputPaths(signature));
           way.fit = fitOf(way, givenLeaves(signature, options_.merges));
           return llvm::Error::success();
