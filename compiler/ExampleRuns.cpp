@@ -17,6 +17,8 @@
 #include "passes/analysis/OperatorFacts.h"
 #include "passes/analysis/TopLevel.h"
 
+#include <torch/csrc/jit/ir/ir.h>
+
 namespace pipec {
 
 namespace {
@@ -138,6 +140,7 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   options.batchDimGiven = choices.batchDimGiven;
   options.merges = choices.merges;
   options.drawsRandom = [draws = holdsAny(model, mayDraw)] { return draws; };
+  options.valueDependentDraw = [draw = valueDependentDrawIn(model.graph->block())] { return draw; };
   options.trains = mode.training == true;
   options.trustsSizes = holdsAny(model, mayRunForEverAtOtherSizes);
   options.writesState = writesState;
@@ -179,7 +182,8 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
                       examples.size() > 1 ? sizeLinks(model.signature, examples) : "",
                       std::move(parts),
                       whyFixed(found.trial),
-                      std::move(found.shown)};
+                      std::move(found.shown),
+                      std::move(found.tried)};
 }
 
 llvm::Error explainExample(llvm::Error error, const std::string &path, const SourceMode &mode,

@@ -65,10 +65,11 @@ void assumeBatchFirst(Model &model, const std::vector<bool> &given) {
 /// Notes, for a model with a fixed batch size, why it is fixed and how to free it.
 void noteFixedBatch(const Signature &signature, PassContext &context,
                     llvm::ArrayRef<c10::IValue> inputs, const std::vector<bool> &given,
-                    const std::string &why) {
+                    const ExampleStudy &study) {
+  const std::string &why = study.fixedBatch;
   if (signature.batchSymbolic || signature.batchSize == 0 || !isCut(signature))
     return;
-  if (std::string dims = suggestBatchDims(signature, inputs);
+  if (std::string dims = suggestBatchDims(signature, inputs, study.tried);
       !dims.empty() && !anyDimGiven(signature, given))
     context.notes.push_back("the sizes of the example inputs suggest --batch-dim " + dims +
                             "; without it the model accepts only this batch size");
@@ -236,13 +237,14 @@ llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model, PassContext &con
         "",
         {},
         "",
+        {},
         {}};
   }
   std::vector<Values> examples = TRY(allExamples(model, inputs));
   phases_.begin("running the source on the example");
   ExampleStudy study = TRY(runSource(path_, sourceMode(), model, context, examples,
                                      {given, options_.merges}, decidesAlike, phases_.progress()));
-  noteFixedBatch(model.signature, context, inputs, given, study.fixedBatch);
+  noteFixedBatch(model.signature, context, inputs, given, study);
   phases_.end("run the source on the example");
   return study;
 }

@@ -355,8 +355,21 @@ std::string Planning::whyFewerRanks(const Plan &plan) const {
                       : "the number that the cost table was measured with";
 }
 
+/// The planner's table names one module per operator. The stages of the plan also name modules that
+/// are called inside control flow.
+static std::shared_ptr<const PlannedTraining> withModulesOf(const Plan &plan,
+                                                            const PlannedTraining &planned) {
+  auto named = std::make_shared<PlannedTraining>(planned);
+  for (size_t s = 0; s < std::min(plan.stages.size(), named->stages.size()); ++s) {
+    named->stages[s].firstModule = plan.stages[s].firstModule;
+    named->stages[s].lastModule = plan.stages[s].lastModule;
+  }
+  return named;
+}
+
 llvm::Error Planning::forecast(CompileReport &report, const Schedule &schedule) const {
-  report.training = training_;
+  if (training_)
+    report.training = withModulesOf(report.plan, *training_);
   if (!training_)
     report.ranksWhy = whyFewerRanks(report.plan);
   if (!costsKnown_ || training_)

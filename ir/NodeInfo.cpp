@@ -169,19 +169,37 @@ static bool computesGradients(const torch::jit::Node *node) {
   return name == "grad" || name == "backward" || name == "_backward";
 }
 
-template <typename Code> static std::string firstInnerGradient(const Code &code) {
+static bool drawsByValues(torch::jit::Node *node) {
+  return drawCountFollowsValues(node->kind().toQualString()) && drawsOf(node) != Draws::Never;
+}
+
+/// The first node that `holds` is true for, in words.
+template <typename Code, typename Holds>
+static std::string describeFirst(const Code &code, Holds holds) {
   std::string found;
   (void)anyNodeInside(code, [&](torch::jit::Node *node) {
-    if (computesGradients(node))
+    if (holds(node))
       found = describeNode(node);
     return !found.empty();
   });
   return found;
 }
 
-std::string innerGradientIn(const torch::jit::Block *block) { return firstInnerGradient(block); }
+std::string innerGradientIn(const torch::jit::Block *block) {
+  return describeFirst(block, computesGradients);
+}
 
-std::string innerGradientIn(const torch::jit::Module &module) { return firstInnerGradient(module); }
+std::string innerGradientIn(const torch::jit::Module &module) {
+  return describeFirst(module, computesGradients);
+}
+
+std::string valueDependentDrawIn(const torch::jit::Block *block) {
+  return describeFirst(block, drawsByValues);
+}
+
+std::string valueDependentDrawIn(const torch::jit::Module &module) {
+  return describeFirst(module, drawsByValues);
+}
 
 bool mayUseGenerator(torch::jit::Node *node) {
   const c10::Symbol kind = node->kind();

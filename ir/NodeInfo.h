@@ -62,6 +62,11 @@ bool anyNodeInside(const torch::jit::Module &module,
 std::string innerGradientIn(const torch::jit::Block *block);
 std::string innerGradientIn(const torch::jit::Module &module);
 
+/// An operator of the block or the module that may draw, and as many numbers as its values say (see
+/// drawCountFollowsValues). Described as by describeNode(); empty: there is none.
+std::string valueDependentDrawIn(const torch::jit::Block *block);
+std::string valueDependentDrawIn(const torch::jit::Module &module);
+
 /// Whether the node may draw from LibTorch's generator, which all threads share. True for unknown
 /// code: an operator of a library, or a method of an object.
 bool mayUseGenerator(torch::jit::Node *node);

@@ -81,6 +81,12 @@ bool isRandomOp(llvm::StringRef qualifiedName) {
   return std::binary_search(std::begin(kNames), std::end(kNames), qualifiedName);
 }
 
+bool drawCountFollowsValues(llvm::StringRef qualifiedName) {
+  return qualifiedName.contains("rrelu") || qualifiedName == "aten::poisson" ||
+         qualifiedName == "aten::binomial" || qualifiedName == "aten::_standard_gamma" ||
+         qualifiedName == "aten::_sample_dirichlet";
+}
+
 namespace {
 
 /// Dropout and operators with a built-in dropout: with probability 0 or outside training they draw

@@ -15,6 +15,11 @@ bool isRandomOp(llvm::StringRef qualifiedName);
 /// All names, sorted.
 llvm::ArrayRef<llvm::StringRef> randomOps();
 
+/// Whether the number of draws of such an operator follows its values and not only its sizes:
+/// sampling by rejection (poisson), or draws for some elements only (rrelu). Operators after it
+/// then draw other numbers, too.
+bool drawCountFollowsValues(llvm::StringRef qualifiedName);
+
 /// The known properties of one argument of an operator.
 struct Argument {
   enum class State { Absent, Unknown, Known } state = State::Absent;

@@ -42,6 +42,9 @@ llvm::Expected<BatchDiscovery> Reference::Impl::discover(Signature &of,
   how.microBatches = microBatches;
   how.findsTree = true;
   how.drawsRandom = [this] { return drew; };
+  how.valueDependentDraw = [this, draw = valueDependentDrawIn(*module)] {
+    return drew ? draw : std::string();
+  };
   how.writesState = assignsState;
   how.trains = training != nullptr;
   if (how.trains)

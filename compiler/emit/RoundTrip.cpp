@@ -1,5 +1,6 @@
 #include "compiler/emit/RoundTrip.h"
 
+#include "compiler/emit/CarryMetadata.h"
 #include "ir/NodeInfo.h"
 #include "ir/RandomOps.h"
 #include "ir/TorchError.h"
@@ -107,26 +108,6 @@ void flatten(Block &block, std::vector<Node *> &nodes) {
     nodes.push_back(node);
     for (Block *inner : node->blocks())
       flatten(*inner, nodes);
-  }
-}
-
-/// Both graphs have nearly the same operators in nearly the same order, so each node takes the
-/// metadata of the next node of its kind.
-void carryMetadata(Graph &from, Graph &to) {
-  constexpr size_t kWindow = 64;
-  std::vector<Node *> source, target;
-  flatten(*from.block(), source);
-  flatten(*to.block(), target);
-  size_t next = 0;
-  for (Node *node : target) {
-    size_t found = next;
-    while (found < source.size() && found < next + kWindow && source[found]->kind() != node->kind())
-      ++found;
-    bool known = found < source.size() && found < next + kWindow;
-    if (known)
-      next = found + 1;
-    if (!source.empty())
-      node->copyMetadata(source[known ? found : std::min(next, source.size() - 1)]);
   }
 }
 

@@ -352,20 +352,22 @@ std::vector<CutCandidate> secondDimensions(const Signature &signature,
   return alone.dims == all.dims ? std::vector{all} : std::vector{all, alone};
 }
 
-std::string suggestBatchDims(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs) {
+/// The dimensions that suggestBatchDims() names, by argument.
+static std::vector<std::pair<size_t, int64_t>> suggestedDims(const Signature &signature,
+                                                             llvm::ArrayRef<c10::IValue> inputs) {
   std::vector<std::pair<const InputSpec *, std::vector<at::Tensor>>> named;
   for (size_t i = 0; i < inputs.size(); ++i)
     if (auto tensors = tensorsWithDims(inputs[i]); !tensors.empty())
       named.emplace_back(&signature.inputs[i], std::move(tensors));
   if (named.size() < 2)
-    return "";
+    return {};
   // Without a name, the size along the first input's first dimension is the batch. An exception is
   // an input of steps, then samples: that size fits no other input, and the second size fits all.
   const at::Tensor &first = named[0].second[0];
   const std::optional<int64_t> known = namedSize(named);
   for (int64_t candidate = 0; candidate < (first.dim() > 2 && !known ? 2 : 1); ++candidate) {
     const int64_t size = known.value_or(first.size(candidate));
-    std::string text;
+    std::vector<std::pair<size_t, int64_t>> dims;
     bool all = size > 1, isNew = false;
     for (const auto &[input, tensors] : named) {
       std::optional<int64_t> dim = input->batchDim && allHave(tensors, *input->batchDim, size)
@@ -373,14 +375,27 @@ std::string suggestBatchDims(const Signature &signature, llvm::ArrayRef<c10::IVa
                                        : dimOfSize(tensors, size);
       all = all && dim;
       if (dim.value_or(0) > 0) {
-        text += fmt::format("{}{}={}", text.empty() ? "" : ",", input->name, *dim);
+        dims.emplace_back(input - signature.inputs.data(), *dim);
         isNew = isNew || input->batchDim != dim;
       }
     }
-    if (all || (size > 1 && candidate == 0 && !text.empty()))
-      return isNew ? text : "";
+    if (all || (size > 1 && candidate == 0 && !dims.empty()))
+      return isNew ? dims : std::vector<std::pair<size_t, int64_t>>{};
   }
-  return "";
+  return {};
+}
+
+std::string suggestBatchDims(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+                             llvm::ArrayRef<CutDims> tried) {
+  const auto suggested = suggestedDims(signature, inputs);
+  const bool wasTried = llvm::any_of(tried, [&](const CutDims &cut) {
+    return llvm::all_of(suggested,
+                        [&](const auto &entry) { return cut[entry.first].dim == entry.second; });
+  });
+  std::string text;
+  for (const auto &[input, dim] : suggested)
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", signature.inputs[input].name, dim);
+  return wasTried ? "" : text;
 }
 
 bool anyDimGiven(const Signature &signature, const std::vector<bool> &given) {

@@ -134,6 +134,7 @@ private:
   llvm::Expected<std::optional<CutWay>> tryWay(CutCandidate candidate) {
     if (candidate.batch < options_.microBatches && (best_ || firstError_))
       return std::nullopt;
+    waysTried_.push_back(candidate.dims);
     Values example = inputs_;
     if (options_.microBatches > 1) {
       candidate.batch = (candidate.batch + options_.microBatches - 1) / options_.microBatches;
@@ -205,7 +206,7 @@ private:
             if (!unconfirmed.empty() && way.checks[l].equal == ResultCheck::Equal::Yes &&
                 signature.leaves[l].merge.kind == Kind::Sum)
               way.checks[l] = {ResultCheck::Equal::NotTried, unconfirmed};
-          if (trial.runs())
+          if (trial.runs() && options_.valueDependentDraw().empty())
             way.mixing = crossTalk(signature, leaves, outputPaths(signature));
           way.fit = fitOf(way, givenLeaves(signature, options_.merges));
           return llvm::Error::success();
@@ -351,6 +352,7 @@ private:
         check = {ResultCheck::Equal::Yes, ""}; // there is one micro-batch
     }
     found.trial = std::move(best_->trial);
+    found.tried = std::move(waysTried_);
     if (found.notCut.empty()) {
       TRY(checkOthers(found, signature));
       TRY(checkDrawnLosses(found, signature, options_));
@@ -374,6 +376,7 @@ private:
   const bool named_;
   std::optional<c10::IValue> whole_; // result of the inputs as they are
   std::optional<CutWay> best_;
+  std::vector<CutDims> waysTried_;
   std::string notCut_;
   bool mayHaveTable_ = false;           // `notCut_` says that numbers refer to samples
   std::optional<ErrorText> firstError_; // of an example

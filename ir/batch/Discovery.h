@@ -17,6 +17,9 @@ struct DiscoveryOptions {
   bool findsTree = false;   // true: the tree of the result is read from results; false: it is known
   /// Whether results of two runs differ because of random draws; asked after the first run.
   std::function<bool()> drawsRandom = [] { return false; };
+  /// An operator that draws as many random numbers as its values say, in words; empty: none does.
+  /// A change of one sample then changes the draws of all samples. Asked after the first run.
+  std::function<std::string()> valueDependentDraw = [] { return std::string(); };
   bool writesState = false; // results may depend on earlier calls
   std::string norms;        // modules whose batch norms use the statistics of each micro-batch
   bool trains = false;      // one of the results may be a loss
@@ -33,6 +36,7 @@ struct BatchDiscovery {
   std::vector<std::string> notes;    // sentences for a report: how the batch is cut
   std::vector<std::string> warnings; // results that differ from those of the whole batch
   CutTrial trial;                    // of the chosen way to cut
+  std::vector<CutDims> tried;        // all ways to cut that were tried
 
   /// Takes what another comparison with the whole batch says: every difference, and results that
   /// were not tried.

@@ -236,6 +236,10 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const std::stri
   found.notes =
       notesOnInputs(signature, inputs, options, batch,
                     isIndependent ? "that keeps samples independent" : "that merges every result");
+  if (const std::string draw = options.valueDependentDraw(); !draw.empty())
+    found.notes.push_back(draw +
+                          " draws as many random numbers as its values ask for, so test runs "
+                          "do not show whether samples affect each other");
   const std::vector<std::string> paths = outputPaths(signature);
   const std::vector<bool> given = givenLeaves(signature, options.merges);
   const std::string advice = options.trains ? adviceOnLoss(signature, inputs, options) : "";

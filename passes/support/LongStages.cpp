@@ -5,6 +5,7 @@
 #include "passes/analysis/CutLegality.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <torch/csrc/jit/ir/ir.h>
 
@@ -27,15 +28,24 @@ public:
     if (costs_.size() != top_.operators.size() || total <= 0)
       return sentences;
     const double mean = total / static_cast<double>(stages);
+    std::vector<std::string> idle, idleOperators;
     for (size_t s = 0; s < stages; ++s) {
       const size_t begin = s == 0 ? 0 : top_.boundaries[s - 1];
       const size_t end = s + 1 == stages ? top_.operators.size() : top_.boundaries[s];
       const double own = cost(begin, end);
-      if (own > kMost * mean)
+      if (own <= 0) {
+        idle.push_back(std::to_string(s));
+        idleOperators.push_back(modulesOf(begin, end));
+      } else if (own > kMost * mean)
         sentences.push_back(
             fmt::format("stage {} has {:.0f} % of the cost, {:.1f} times the mean of {}: {}", s,
                         100 * own / total, own / mean, counted(stages, "stage"), why(begin, end)));
     }
+    if (!idle.empty())
+      sentences.push_back(fmt::format(
+          "{} {} {} only operators without cost ({}); ask for fewer stages, {} at most",
+          idle.size() == 1 ? "stage" : "stages", fmt::join(idle, ", "),
+          idle.size() == 1 ? "has" : "have", fmt::join(idleOperators, ", "), stages - idle.size()));
     return sentences;
   }
 

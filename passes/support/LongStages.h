@@ -1,4 +1,4 @@
-// Stages that cost more than twice the mean: their content, and possible remedies.
+// Stages that cost more than twice the mean, or nothing: their content, and possible remedies.
 #pragma once
 
 #include "ir/NodeCost.h"
@@ -10,8 +10,8 @@ namespace pipec {
 
 struct Model;
 
-/// Returns one sentence per such stage of a model with legal boundaries and operator costs. Without
-/// costs it finds none.
+/// Returns one sentence per stage that costs more than twice the mean, and one for all stages
+/// without cost, of a model with legal boundaries and operator costs. Without costs it finds none.
 std::vector<std::string> longStageWarnings(const Model &model, const std::vector<NodeCost> &costs);
 
 } // namespace pipec

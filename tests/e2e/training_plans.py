@@ -5,6 +5,7 @@ from pathlib import Path
 import torch
 
 import e2e
+import odd_models
 
 MLP = [e2e.MODELS / "mlp.pt", "--inputs", e2e.MODELS / "mlp.inputs.pt"]
 BERT = [e2e.MODELS / "bert.pt", "--inputs", e2e.MODELS / "bert.inputs.pt"]
@@ -68,6 +69,15 @@ class TrainingPlans(e2e.Case):
         for text in ("training stages", "training: ", "lower bound ", "peak memory per rank: 0 ",
                      "searched: ", "dry run: nothing was written"):
             self.assertIn(text, done.out)
+
+    def testModulesInsideControlFlow(self):
+        """The planned stages name modules that are called in branches and loops, as the table of stages does."""
+        torch.jit.script(odd_models.BranchesOfModules()).save("branches.pt")
+        torch.save((torch.randn(4, 32),), "branches.in.pt")
+        report = self.document("pipe-compile", "branches.pt", "--inputs", "branches.in.pt", "--at", "last", *PLAN)
+        planned = [stage["modules"] for stage in report["prediction"]["stages"]]
+        self.assertEqual(planned, [["first", "round"], ["last", "last"]])
+        self.assertEqual(planned, [stage["modules"] for stage in report["stages"]])
 
     def testTableSaysTheSame(self):
         """What is planned from the model, is planned from its table, again and again."""

@@ -12,6 +12,7 @@
 #include "ir/text/CanonicalText.h"
 #include "ir/text/ModelText.h"
 #include "llvm/ADT/StringExtras.h"
+#include "passes/support/LongStages.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/ParseModel.h"
 #include "tests/support/TestModels.h"
@@ -517,6 +518,36 @@ TEST(SharedTime, RanksSlowDownWhileOthersAreAtWork) {
   EXPECT_EQ(timeShared(forwardOnly(shape), {{10, 20}, {10, 20}}, 0, 3).makespan, 10 + 15 + 10);
   // The shorter one ends first; then the other goes on alone: half of it is done in 15.
   EXPECT_EQ(timeShared(forwardOnly(shape), {{10, 15}, {20, 30}}, 0, 2).makespan, 10 + 15 + 10 + 20);
+}
+
+TEST(LongStages, NamesStagesWithoutCost) {
+  const Model cut = take(parseModel(R"(model {
+  graph(%x : Tensor):
+    %a : Tensor = aten::relu(%x)  # in first
+    pipec::cut()
+    %b : Tensor = aten::t(%a)  # in turn
+    pipec::cut()
+    %c : Tensor = aten::neg(%b)  # in third
+    pipec::cut()
+    %y : Tensor = aten::t(%c)  # in back
+    return (%y)
+}
+)"));
+  std::vector<NodeCost> costs(4);
+  for (NodeCost &cost : costs)
+    cost.flops = 100;
+  EXPECT_TRUE(longStageWarnings(cut, costs).empty());
+  costs[1].flops = 0;
+  const std::vector<std::string> one = longStageWarnings(cut, costs);
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_EQ(one[0],
+            "stage 1 has only operators without cost (in turn); ask for fewer stages, 3 at most");
+  costs[3].flops = 0;
+  const std::vector<std::string> two = longStageWarnings(cut, costs);
+  ASSERT_EQ(two.size(), 1u);
+  EXPECT_EQ(two[0],
+            "stages 1, 3 have only operators without cost (in turn, in back); ask for fewer "
+            "stages, 2 at most");
 }
 
 TEST(RoundTrip, SettlesAfterOneRun) {

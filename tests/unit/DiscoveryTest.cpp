@@ -315,6 +315,24 @@ TEST(Discovery, SamplesThatAffectEachOtherAreNamed) {
   EXPECT_NE(ranks.notes().find("affect each other"), std::string::npos) << ranks.notes();
 }
 
+/// A change of one sample changes the draws of all others; that is no dependence.
+TEST(Discovery, DrawsThatFollowValuesAreNoDependence) {
+  auto noisy = [](const Values &in) -> Values {
+    at::manual_seed(1);
+    return {at::rrelu(in[0].toTensor(), 0.1, 0.9, /*training=*/true)};
+  };
+  DiscoveryOptions options;
+  options.drawsRandom = [] { return true; };
+  const Found mixed = discoverLeaves({at::randn({4, 64})}, 1, noisy, options);
+  EXPECT_NE(mixed.notes().find("affect each other"), std::string::npos) << mixed.notes();
+  options.valueDependentDraw = [] { return std::string("aten::rrelu in act"); };
+  const Found found = discoverLeaves({at::randn({4, 64})}, 1, noisy, options);
+  EXPECT_TRUE(found.discovery.warnings.empty()) << found.notes();
+  EXPECT_NE(found.notes().find("aten::rrelu in act draws as many random numbers as its values ask"),
+            std::string::npos)
+      << found.notes();
+}
+
 TEST(Discovery, StateIsFollowedOverMicroBatches) {
   Signature signature;
   signature.inputs = {input("x")};

@@ -199,7 +199,8 @@ TEST(Reproducer, SaysWhatHappenedAndWhere) {
 }
 
 std::string suggested(std::vector<std::vector<int64_t>> shapes,
-                      std::vector<std::optional<int64_t>> dims = {}) {
+                      std::vector<std::optional<int64_t>> dims = {},
+                      std::vector<std::vector<std::optional<int64_t>>> tried = {}) {
   Signature signature;
   std::vector<c10::IValue> inputs;
   for (size_t i = 0; i < shapes.size(); ++i) {
@@ -209,7 +210,10 @@ std::string suggested(std::vector<std::vector<int64_t>> shapes,
   }
   for (size_t i = 0; i < dims.size(); ++i)
     signature.inputs[i].batchDim = dims[i];
-  return suggestBatchDims(signature, inputs);
+  std::vector<CutDims> cuts;
+  for (const auto &cut : tried)
+    cuts.emplace_back(cut.begin(), cut.end());
+  return suggestBatchDims(signature, inputs, cuts);
 }
 
 TEST(BatchDimGuess, NamesTheDimensionThatHasTheBatch) {
@@ -222,6 +226,12 @@ TEST(BatchDimGuess, FollowsTheDimensionThatIsNamed) {
   EXPECT_EQ(suggested({{5, 4, 8}, {2, 4, 8}, {4, 5}}, {1}), "a=1,b=1");
   EXPECT_EQ(suggested({{5, 4, 8}, {2, 4, 8}, {4, 5}}, {std::nullopt, 1, 0}), "a=1,b=1");
   EXPECT_EQ(suggested({{5, 4, 8}, {2, 4, 8}, {4, 5}}, {1, 1, 0}), "");
+}
+
+TEST(BatchDimGuess, SaysNothingThatWasTried) {
+  EXPECT_EQ(suggested({{4, 6, 8}, {2, 4, 8}}, {}, {{0, std::nullopt}}), "b=1");
+  EXPECT_EQ(suggested({{4, 6, 8}, {2, 4, 8}}, {}, {{0, std::nullopt}, {0, 1}}), "");
+  EXPECT_EQ(suggested({{6, 4, 8}, {1, 4, 8}}, {}, {{1, std::nullopt}}), "a=1,b=1");
 }
 
 TEST(BatchDimGuess, SaysNothingWhereSizesAgreeOrNothingFits) {

@@ -53,3 +53,4 @@ list(APPEND PIPEC_UNIT_SOURCES unit/FileKindTest.cpp)
 
 list(APPEND PIPEC_UNIT_SOURCES unit/ParallelRunsTest.cpp unit/ProgressLineTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/CheckpointTest.cpp)
+list(APPEND PIPEC_UNIT_SOURCES unit/CarryMetadataTest.cpp)
