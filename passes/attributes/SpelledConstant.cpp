@@ -1,4 +1,4 @@
-#include "passes/support/SpelledConstant.h"
+#include "passes/attributes/SpelledConstant.h"
 
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
