@@ -2,7 +2,7 @@
 
 #include "compiler/cost/GraphEvaluator.h"
 #include "compiler/cost/OperatorGraph.h"
-#include "ir/plan/Cluster.h"
+#include "ir/costs/Cluster.h"
 #include "ir/support/StringSwitch.h"
 #include "ir/support/Try.h"
 #include "ir/values/MapTensors.h"
