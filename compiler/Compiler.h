@@ -3,10 +3,10 @@
 #pragma once
 
 #include "compiler/Progress.h"
+#include "ir/artifact/Finding.h"
 #include "ir/batch/PartSizes.h"
 #include "ir/batch/ResultCheck.h"
 #include "ir/plan/CutSource.h"
-#include "ir/plan/Finding.h"
 #include "ir/plan/Plan.h"
 #include "ir/plan/RecomputeChoice.h"
 
