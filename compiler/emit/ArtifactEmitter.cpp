@@ -1,11 +1,11 @@
 #include "compiler/emit/ArtifactEmitter.h"
 
-#include "compiler/OwnFault.h"
 #include "compiler/emit/StageEmitter.h"
 #include "ir/artifact/ArtifactReader.h"
 #include "ir/plan/PlanToJson.h"
 #include "ir/schedule/CheckSchedule.h"
 #include "ir/schedule/Program.h"
+#include "ir/support/OwnFault.h"
 #include "ir/support/Try.h"
 #include "ir/text/GraphText.h"
 

@@ -1,7 +1,6 @@
 #include "compiler/verify/Validate.h"
 
 #include "compiler/Import.h"
-#include "compiler/OwnFault.h"
 #include "ir/TensorBytes.h"
 #include "ir/TensorKey.h"
 #include "ir/TorchError.h"
@@ -9,6 +8,7 @@
 #include "ir/artifact/Discharge.h"
 #include "ir/artifact/LineDifference.h"
 #include "ir/artifact/Relink.h"
+#include "ir/support/OwnFault.h"
 #include "ir/support/Sha256.h"
 #include "ir/support/Try.h"
 #include "ir/text/CanonicalText.h"

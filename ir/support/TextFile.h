@@ -14,8 +14,8 @@ struct TextFormat {
   std::string what;                // "JSON", "a table of a schedule"
   ExitCode code = ExitCode::Usage; // of a file of another kind, and of one that is too large
   size_t maxBytes = size_t(1) << 30;
-  std::string help; // for a file that cannot be read
-  bool mayBeStdin = false;          // "-" is the standard input
+  std::string help;        // for a file that cannot be read
+  bool mayBeStdin = false; // "-" is the standard input
 };
 
 /// The whole content. A device or pipe is read up to its first part that

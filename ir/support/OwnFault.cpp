@@ -1,4 +1,4 @@
-#include "compiler/OwnFault.h"
+#include "ir/support/OwnFault.h"
 
 namespace pipec {
 
