@@ -3,12 +3,12 @@
 #pragma once
 
 #include "compiler/Progress.h"
+#include "compiler/planner/RecomputeWish.h"
 #include "ir/artifact/Finding.h"
 #include "ir/batch/PartSizes.h"
 #include "ir/batch/ResultCheck.h"
 #include "ir/plan/CutSource.h"
 #include "ir/plan/Plan.h"
-#include "ir/plan/RecomputeChoice.h"
 
 #include <functional>
 #include <memory>

@@ -1,8 +1,8 @@
 // A small model that is compiled and trained, for tests of the runtime.
 #pragma once
 
+#include "compiler/planner/RecomputeWish.h"
 #include "ir/plan/Plan.h"
-#include "ir/plan/RecomputeChoice.h"
 #include "runtime/Pipeline.h"
 
 #include <ATen/core/ivalue.h>
