@@ -7,8 +7,8 @@
 #include "ir/artifact/Finding.h"
 #include "ir/batch/PartSizes.h"
 #include "ir/batch/ResultCheck.h"
-#include "ir/plan/CutSource.h"
 #include "ir/plan/Plan.h"
+#include "passes/CutSource.h"
 
 #include <functional>
 #include <memory>
