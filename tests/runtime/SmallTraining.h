@@ -31,4 +31,9 @@ PipelineOptions runTrained(const Training &how);
 /// step.
 llvm::Error train(const Training &how, c10::IValue *trained = nullptr);
 
+/// The optimizer's state in the newest checkpoint of a directory: by the first name of each
+/// parameter a dict with PyTorch's keys, as "exp_avg" and "step". Parameters without one are left
+/// out.
+ValueTree optimizerStateIn(const std::string &checkpoints);
+
 } // namespace pipec
