@@ -230,7 +230,7 @@ llvm::Expected<RunTrace> Pipeline::trace() const {
 
 llvm::Expected<std::vector<c10::IValue>> Pipeline::bind(const Arguments &arguments) const {
   if (!impl_)
-    return movedFrom();
+    return Impl::Call::movedFrom();
   const Plan &plan = impl_->core->artifact.plan;
   std::vector<c10::TypePtr> types(plan.signature.inputs.size());
   for (size_t s = 0; s < plan.stages.size(); ++s) {

@@ -33,7 +33,7 @@ llvm::Error explainUnknownSizes(llvm::Error error, const Signature &signature) {
 
 } // namespace
 
-llvm::Error movedFrom() {
+llvm::Error Pipeline::Impl::Call::movedFrom() {
   return makeError(ExitCode::Usage, "the pipeline was moved from",
                    "call the pipeline that it was moved to");
 }

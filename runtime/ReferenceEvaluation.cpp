@@ -7,7 +7,7 @@
 #include "ir/support/Try.h"
 #include "ir/values/MapTensors.h"
 #include "runtime/EvaluationLoss.h"
-#include "runtime/ReferenceImpl.h"
+#include "runtime/ReferenceTraining.h"
 #include "runtime/StateCopy.h"
 
 #include <ATen/core/jit_type.h>
@@ -93,7 +93,7 @@ llvm::Expected<Evaluation> Reference::evaluate(const std::vector<c10::IValue> &i
     }
   if (!inferred)
     return inferred.takeError();
-  const std::string path = lossPath(*impl_->training, impl_->signature);
+  const std::string path = impl_->training->lossPath(impl_->signature);
   if (path.empty() && !run.known && run.shown.empty() && run.signature.leaves.size() == 2)
     run.tryPair(inputs);
   Evaluation result;
@@ -101,7 +101,7 @@ llvm::Expected<Evaluation> Reference::evaluate(const std::vector<c10::IValue> &i
     result.samples += samples;
   if (llvm::Error error = guardTorchError(ExitCode::Other, "merging the results", [&] {
         c10::AutoGradMode noGrad(false);
-        return evaluation.mergeInto(result, *inferred, optionsOf(*impl_->training), path);
+        return evaluation.mergeInto(result, *inferred, impl_->training->options, path);
       }))
     return std::move(error);
   return result;

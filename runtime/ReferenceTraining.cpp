@@ -53,12 +53,9 @@ void describeLeaves(Signature &signature, const std::vector<c10::IValue> &leaves
   }
 }
 
-const TrainingOptions &optionsOf(const ReferenceTraining &training) { return training.options; }
-
-std::string lossPath(const ReferenceTraining &training, const Signature &signature) {
-  const std::optional<LossLeaves> &loss = training.loss;
-  if (!training.options.lossOutput.empty() || !loss || !loss->count)
-    return training.options.lossOutput;
+std::string ReferenceTraining::lossPath(const Signature &signature) const {
+  if (!options.lossOutput.empty() || !loss || !loss->count)
+    return options.lossOutput;
   return outputPath(signature, loss->loss) + "," + outputPath(signature, *loss->count);
 }
 
