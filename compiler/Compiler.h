@@ -245,7 +245,7 @@ public:
 private:
   friend llvm::Expected<Compiler> loadWith(const std::string &modelPath, InternalOptions internal);
   struct Impl;
-  explicit Compiler(std::unique_ptr<Impl> impl);
+  Compiler(const std::string &modelPath, InternalOptions internal);
   std::unique_ptr<Impl> impl_;
 };
 
