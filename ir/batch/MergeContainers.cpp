@@ -1,6 +1,7 @@
 #include "ir/batch/MergeContainers.h"
 
 #include "ir/support/Try.h"
+#include "ir/values/Elements.h"
 
 #include <ATen/core/Dict.h>
 #include <ATen/core/List.h>
@@ -8,10 +9,6 @@
 #include <ATen/core/jit_type.h>
 
 namespace pipec {
-
-static at::ArrayRef<c10::IValue> elements(const c10::IValue &value) {
-  return value.isTuple() ? value.toTupleRef().elements().asArrayRef() : value.toListRef();
-}
 
 llvm::Error differentTrees() {
   return makeError(ExitCode::Other, "the micro-batches returned results of different structure");
@@ -59,11 +56,14 @@ static llvm::Expected<c10::IValue> mapInto(const c10::TypePtr &type, const Value
     }
     return merged;
   }
+  std::vector<Values> elements;
+  for (const c10::IValue &part : parts)
+    elements.push_back(elementsIn(part));
   Values merged;
-  for (size_t i = 0; i < elements(first).size(); ++i) {
+  for (size_t i = 0; i < elements.front().size(); ++i) {
     Values column;
-    for (const c10::IValue &part : parts)
-      column.push_back(elements(part)[i]);
+    for (const Values &ofPart : elements)
+      column.push_back(ofPart[i]);
     c10::IValue value = TRY(merge(column));
     merged.push_back(std::move(value));
   }
