@@ -104,16 +104,14 @@ llvm::Error Pipeline::Impl::deliverWeights() {
     StageExecutor &owner = *core->executors[channel.from.stage];
     for (const PortRef &to : channel.to) {
       StageExecutor &user = *core->executors[to.stage];
-      llvm::Error error = guardTorchVoid(ExitCode::Other, "delivering weight " + channel.name, [&] {
+      TRY(guardTorchVoid(ExitCode::Other, "delivering weight " + channel.name, [&] {
         std::unique_ptr<Device::Scope> stream = user.device().enter(user.stream());
         c10::AutoGradMode noGrad(false);
         user.module().setAttribute(
             to.port,
             user.device().bring(owner.module().attribute(channel.from.port), owner.device()));
         user.device().finish();
-      });
-      if (error)
-        return error;
+      }));
     }
   }
   return llvm::Error::success();

@@ -77,9 +77,8 @@ llvm::Expected<Evaluation> Reference::evaluate(const std::vector<c10::IValue> &i
   TRY(evaluation.readFrom(*this));
   std::optional<ModuleStateCopy> before;
   if (run.keepsState)
-    if (llvm::Error error = guardTorchVoid(ExitCode::Other, "copying the model's state",
-                                           [&] { before.emplace(run.module->_ivalue()); }))
-      return std::move(error);
+    TRY(guardTorchVoid(ExitCode::Other, "copying the model's state",
+                       [&] { before.emplace(run.module->_ivalue()); }));
   run.calls = 0; // every evaluation draws the same numbers
   run.options.microBatches = std::min(
       impl_->options.microBatches,
@@ -99,11 +98,10 @@ llvm::Expected<Evaluation> Reference::evaluate(const std::vector<c10::IValue> &i
   Evaluation result;
   for (int64_t samples : inferred->samples)
     result.samples += samples;
-  if (llvm::Error error = guardTorchError(ExitCode::Other, "merging the results", [&] {
-        c10::AutoGradMode noGrad(false);
-        return evaluation.mergeInto(result, *inferred, impl_->training->options, path);
-      }))
-    return std::move(error);
+  TRY(guardTorchError(ExitCode::Other, "merging the results", [&] {
+    c10::AutoGradMode noGrad(false);
+    return evaluation.mergeInto(result, *inferred, impl_->training->options, path);
+  }));
   return result;
 }
 

@@ -159,9 +159,8 @@ llvm::Expected<TrainedStep> Reference::stepOn(llvm::Expected<BatchParts> parts, 
 llvm::Expected<TrainedStep> Reference::stepOrRestore(BatchParts &parts, StepStats *stats) {
   std::optional<ModuleStateCopy> before;
   if (impl_->keepsState)
-    if (llvm::Error error = guardTorchVoid(ExitCode::Other, "copying the model's state",
-                                           [&] { before.emplace(impl_->module->_ivalue()); }))
-      return std::move(error);
+    TRY(guardTorchVoid(ExitCode::Other, "copying the model's state",
+                       [&] { before.emplace(impl_->module->_ivalue()); }));
   const uint64_t calls = impl_->calls;
   llvm::Expected<TrainedStep> result = stepOnce(parts, stats);
   if (result) {

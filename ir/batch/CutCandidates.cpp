@@ -269,8 +269,7 @@ llvm::Expected<std::vector<CutCandidate>> cutCandidates(const Signature &signatu
                                                         const std::vector<bool> &given) {
   std::vector<CutCandidate> candidates;
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (llvm::Error error = expectParts(signature.inputs[i], inputs[i]))
-      return std::move(error);
+    TRY(expectParts(signature.inputs[i], inputs[i]));
   const CutDims asGiven = givenCut(signature, given);
   std::vector<Unit> units;
   for (size_t i = 0; i < inputs.size(); ++i)

@@ -3,6 +3,7 @@
 #include "ir/TorchError.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/batch/TrialValues.h"
+#include "ir/support/Try.h"
 #include "ir/values/MapTensors.h"
 
 #include <ATen/core/Tensor.h>
@@ -291,8 +292,7 @@ llvm::Expected<CutTrial> tryCut(const CutCandidate &candidate, const Values &exa
   Trial experiments(trial, runAll);
   if (std::string refusal = guarded([&] { experiments.tryAll(); }); !refusal.empty())
     trial.refusal = std::move(refusal);
-  if (llvm::Error error = experiments.runExample())
-    return std::move(error);
+  TRY(experiments.runExample());
   return trial;
 }
 

@@ -320,8 +320,7 @@ llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
 llvm::Expected<std::vector<c10::IValue>> flattenOutputs(const Signature &signature,
                                                         const c10::IValue &result) {
   Values leaves(signature.leaves.size());
-  if (llvm::Error error = flatten(signature.outputs, "", result, leaves))
-    return error;
+  TRY(flatten(signature.outputs, "", result, leaves));
   return leaves;
 }
 
