@@ -16,11 +16,9 @@ namespace {
 
 /// The tensors of an argument that have a dimension.
 std::vector<at::Tensor> tensorsWithDims(const c10::IValue &value) {
-  std::vector<at::Tensor> tensors;
-  forEachTensor(value, [&](const at::Tensor &tensor) {
-    if (tensor.defined() && tensor.dim() > 0)
-      tensors.push_back(tensor);
-  });
+  std::vector<at::Tensor> tensors = tensorsIn(value);
+  llvm::erase_if(tensors,
+                 [](const at::Tensor &tensor) { return !tensor.defined() || tensor.dim() == 0; });
   return tensors;
 }
 

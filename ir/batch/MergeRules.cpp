@@ -206,8 +206,7 @@ private:
   MergeRule ofElements(Seen seen) const {
     std::vector<std::vector<at::Tensor>> tensors;
     for (const auto &[size, value] : seen) {
-      tensors.emplace_back();
-      forEachTensor(value, [&](const at::Tensor &tensor) { tensors.back().push_back(tensor); });
+      tensors.push_back(tensorsIn(value));
       if (tensors.back().size() != tensors.front().size())
         return {};
     }
