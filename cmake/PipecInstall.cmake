@@ -17,7 +17,7 @@ install(FILES ${staging}/torch DESTINATION ${CMAKE_INSTALL_LIBDIR}/pipec)
 
 # --- Commands and libraries ----------------------------------------------------------------------------------------------------
 set(commands pipe-compile pipe-run pipe-check pipe-merge pipe-inspect pipe-schedule pipe-opt)
-set(libraries pipec_support pipec_plan pipec_schedule pipec_ir pipec_artifact pipec_checkpoint pipec_autograd pipec_passes pipec_planner pipec_compiler pipec_runtime)
+set(libraries pipec_support pipec_costs pipec_plan pipec_schedule pipec_ir pipec_artifact pipec_checkpoint pipec_autograd pipec_passes pipec_planner pipec_compiler pipec_runtime)
 file(RELATIVE_PATH libFromBin /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
 set_target_properties(${commands} PROPERTIES INSTALL_RPATH "$ORIGIN/${libFromBin}/pipec/torch/lib")
 set_target_properties(pipec_ops PROPERTIES INSTALL_RPATH "$ORIGIN/pipec/torch/lib")

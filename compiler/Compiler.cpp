@@ -181,18 +181,15 @@ struct Compiler::Impl {
 };
 
 llvm::Expected<Compiler> Compiler::load(const std::string &modelPath) {
-  return loadWith(modelPath, {});
-}
-
-llvm::Expected<Compiler> loadWith(const std::string &modelPath, InternalOptions internal) {
-  return Compiler(std::make_unique<Compiler::Impl>(Compiler::Impl{modelPath, std::move(internal)}));
+  return Compiler(modelPath, {});
 }
 
 std::string Compiler::pipelineText(const CompileOptions &options) {
   return wholePipelineText(options, {});
 }
 
-Compiler::Compiler(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Compiler::Compiler(const std::string &modelPath, InternalOptions internal)
+    : impl_(std::make_unique<Impl>(Impl{modelPath, std::move(internal)})) {}
 Compiler::Compiler(Compiler &&) = default;
 Compiler &Compiler::operator=(Compiler &&) = default;
 Compiler::~Compiler() = default;

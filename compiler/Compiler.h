@@ -3,12 +3,12 @@
 #pragma once
 
 #include "compiler/Progress.h"
+#include "compiler/planner/RecomputeWish.h"
+#include "ir/artifact/Finding.h"
 #include "ir/batch/PartSizes.h"
 #include "ir/batch/ResultCheck.h"
-#include "ir/plan/CutSource.h"
-#include "ir/plan/Finding.h"
 #include "ir/plan/Plan.h"
-#include "ir/plan/RecomputeChoice.h"
+#include "passes/CutSource.h"
 
 #include <functional>
 #include <memory>
@@ -245,7 +245,7 @@ public:
 private:
   friend llvm::Expected<Compiler> loadWith(const std::string &modelPath, InternalOptions internal);
   struct Impl;
-  explicit Compiler(std::unique_ptr<Impl> impl);
+  Compiler(const std::string &modelPath, InternalOptions internal);
   std::unique_ptr<Impl> impl_;
 };
 

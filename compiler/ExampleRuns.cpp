@@ -53,9 +53,9 @@ bool mayTryOtherSizes(const Model &model) {
 /// tree.
 llvm::Expected<std::vector<ExampleRun>> runsOf(const CutTrial &trial, const Signature &signature) {
   std::vector<ExampleRun> runs;
-  for (const Experiment *experiment : trial.experiments()) {
+  for (const auto &[experiment, samples] : trial.experiments()) {
     std::vector<Values> leaves = TRY(leavesOf(signature, *experiment));
-    runs.push_back({false, trial.samplesOf(*experiment), experiment->calls, std::move(leaves)});
+    runs.push_back({false, samples, experiment->calls, std::move(leaves)});
   }
   return runs;
 }

@@ -10,16 +10,14 @@ namespace pipec {
 namespace {
 
 llvm::Expected<TableShape> shapeOfTable(const Schedule &schedule, Mode mode) {
-  llvm::Expected<TableShape> shape = checkGivenTable(schedule);
-  if (!shape)
-    return shape.takeError();
-  if (shape->backward && mode == Mode::Infer)
+  TableShape shape = TRY(checkGivenTable(schedule));
+  if (shape.backward && mode == Mode::Infer)
     return makeError(
         ExitCode::Usage,
         "--schedule: expected a table of forward actions, got one with backward actions",
         "pass --train to compile for training; pipe-schedule forward-only --csv FILE writes a "
         "table of forward actions");
-  if (!shape->backward && mode == Mode::Train)
+  if (!shape.backward && mode == Mode::Train)
     return makeError(ExitCode::Usage,
                      "--schedule: expected a table with backward actions for --train, got one of "
                      "forward actions",

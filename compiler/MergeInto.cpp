@@ -167,13 +167,12 @@ llvm::Error writeModule(const torch::jit::Module &module, const std::string &out
   NewFile file(output);
   if (file.error())
     return cannotWrite(output, file.error());
-  if (llvm::Error error = guardTorchVoid(ExitCode::IO, output + ": cannot write", [&] {
-        torch::jit::ExportModule(module, [&](const void *bytes, size_t size) {
-          file.write(bytes, size);
-          return size;
-        });
-      }))
-    return error;
+  TRY(guardTorchVoid(ExitCode::IO, output + ": cannot write", [&] {
+    torch::jit::ExportModule(module, [&](const void *bytes, size_t size) {
+      file.write(bytes, size);
+      return size;
+    });
+  }));
   std::error_code ignored;
   report.bytes = static_cast<int64_t>(std::filesystem::file_size(file.path(), ignored));
   return publishMerged(file, output, force);

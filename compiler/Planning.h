@@ -8,8 +8,8 @@
 #include "compiler/planner/ForwardSearch.h"
 #include "compiler/planner/PlanTraining.h"
 #include "ir/Model.h"
-#include "ir/plan/Cluster.h"
-#include "ir/plan/CostTable.h"
+#include "ir/costs/Cluster.h"
+#include "ir/costs/CostTable.h"
 #include "passes/PassContext.h"
 
 #include <optional>

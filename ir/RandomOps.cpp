@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 
 namespace pipec {
 
@@ -9,8 +10,8 @@ namespace {
 
 // All operators of LibTorch 2.11 that take a generator, and those that draw from the default one
 // through such an operator (dropouts, recurrent networks and attention with dropout).
-// Sorted; tests/runtime/RandomKeyTest.cpp compares it with LibTorch's own registry.
-constexpr llvm::StringRef kNames[] = {
+// Sorted; tests/runtime/RandomKeyTest.cpp looks in LibTorch's own registry for more.
+constexpr std::string_view kNames[] = {
     "aten::_cudnn_attention_forward",
     "aten::_cudnn_rnn",
     "aten::_efficient_attention_forward",
@@ -72,13 +73,13 @@ constexpr llvm::StringRef kNames[] = {
     "aten::uniform",
     "aten::uniform_",
 };
+static_assert(std::is_sorted(std::begin(kNames), std::end(kNames)));
 
 } // namespace
 
-llvm::ArrayRef<llvm::StringRef> randomOps() { return kNames; }
-
 bool isRandomOp(llvm::StringRef qualifiedName) {
-  return std::binary_search(std::begin(kNames), std::end(kNames), qualifiedName);
+  return std::binary_search(std::begin(kNames), std::end(kNames),
+                            std::string_view(qualifiedName.data(), qualifiedName.size()));
 }
 
 bool drawCountFollowsValues(llvm::StringRef qualifiedName) {

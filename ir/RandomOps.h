@@ -2,7 +2,6 @@
 // the source has ordinal n.
 #pragma once
 
-#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -11,9 +10,6 @@ namespace pipec {
 /// Whether operators with this qualified name ("aten::dropout", any overload) may draw. A call
 /// whose arguments switch drawing off (see Draws) takes no ordinal.
 bool isRandomOp(llvm::StringRef qualifiedName);
-
-/// All names, sorted.
-llvm::ArrayRef<llvm::StringRef> randomOps();
 
 /// Whether the number of draws of such an operator follows its values and not only its sizes:
 /// sampling by rejection (poisson), or draws for some elements only (rrelu). Operators after it

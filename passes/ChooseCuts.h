@@ -1,7 +1,7 @@
 // The options of choose-cuts.
 #pragma once
 
-#include "ir/plan/CutSource.h"
+#include "passes/CutSource.h"
 #include "passes/PassOptions.h"
 
 #include <optional>

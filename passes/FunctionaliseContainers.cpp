@@ -21,10 +21,10 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/Passes.h"
+#include "passes/SinkContainers.h"
 #include "passes/analysis/AliasAnalysis.h"
 #include "passes/analysis/OperatorFacts.h"
 #include "passes/support/Contents.h"
-#include "passes/support/SinkContainers.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/runtime/operator.h>

@@ -8,9 +8,9 @@
 #include "ir/support/StringSwitch.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/StringExtras.h"
+#include "passes/GradRegions.h"
 #include "passes/Passes.h"
 #include "passes/analysis/ModuleNames.h"
-#include "passes/support/GradRegions.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/api/module.h>

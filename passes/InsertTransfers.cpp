@@ -3,9 +3,9 @@
 #include "ir/NodeInfo.h"
 #include "ir/support/Check.h"
 #include "passes/Passes.h"
+#include "passes/StageDrafts.h"
 #include "passes/analysis/TopLevel.h"
 #include "passes/support/LongStages.h"
-#include "passes/support/StageDrafts.h"
 #include "passes/support/StageInputs.h"
 
 #include <torch/csrc/jit/ir/ir.h>

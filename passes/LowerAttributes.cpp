@@ -11,14 +11,14 @@
 #include "ir/torchfile/TorchFile.h"
 #include "passes/Passes.h"
 #include "passes/analysis/MemoryTypes.h"
-#include "passes/support/LeftoverRefusals.h"
-#include "passes/support/ModuleEntries.h"
-#include "passes/support/ObjectValues.h"
-#include "passes/support/SpelledConstant.h"
-#include "passes/support/StateThreading.h"
-#include "passes/support/TensorConstants.h"
-#include "passes/support/TupleClasses.h"
-#include "passes/support/WrittenAttributes.h"
+#include "passes/attributes/LeftoverRefusals.h"
+#include "passes/attributes/ModuleEntries.h"
+#include "passes/attributes/ObjectValues.h"
+#include "passes/attributes/SpelledConstant.h"
+#include "passes/attributes/StateThreading.h"
+#include "passes/attributes/TensorConstants.h"
+#include "passes/attributes/TupleClasses.h"
+#include "passes/attributes/WrittenAttributes.h"
 
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/ir.h>

@@ -5,8 +5,8 @@
 #include "ir/support/ShownStream.h"
 #include "ir/support/Try.h"
 #include "llvm/Support/raw_ostream.h"
+#include "passes/Fingerprint.h"
 #include "passes/Registry.h"
-#include "passes/support/Fingerprint.h"
 
 #include <chrono>
 

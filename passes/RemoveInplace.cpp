@@ -26,9 +26,9 @@
 #include "passes/Passes.h"
 #include "passes/analysis/AliasAnalysis.h"
 #include "passes/analysis/OperatorFacts.h"
-#include "passes/support/MemoryReaders.h"
-#include "passes/support/PureWrites.h"
-#include "passes/support/StateSnapshots.h"
+#include "passes/inplace/MemoryReaders.h"
+#include "passes/inplace/PureWrites.h"
+#include "passes/inplace/StateSnapshots.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 

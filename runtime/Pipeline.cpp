@@ -104,16 +104,14 @@ llvm::Error Pipeline::Impl::deliverWeights() {
     StageExecutor &owner = *core->executors[channel.from.stage];
     for (const PortRef &to : channel.to) {
       StageExecutor &user = *core->executors[to.stage];
-      llvm::Error error = guardTorchVoid(ExitCode::Other, "delivering weight " + channel.name, [&] {
+      TRY(guardTorchVoid(ExitCode::Other, "delivering weight " + channel.name, [&] {
         std::unique_ptr<Device::Scope> stream = user.device().enter(user.stream());
         c10::AutoGradMode noGrad(false);
         user.module().setAttribute(
             to.port,
             user.device().bring(owner.module().attribute(channel.from.port), owner.device()));
         user.device().finish();
-      });
-      if (error)
-        return error;
+      }));
     }
   }
   return llvm::Error::success();
@@ -230,7 +228,7 @@ llvm::Expected<RunTrace> Pipeline::trace() const {
 
 llvm::Expected<std::vector<c10::IValue>> Pipeline::bind(const Arguments &arguments) const {
   if (!impl_)
-    return movedFrom();
+    return Impl::Call::movedFrom();
   const Plan &plan = impl_->core->artifact.plan;
   std::vector<c10::TypePtr> types(plan.signature.inputs.size());
   for (size_t s = 0; s < plan.stages.size(); ++s) {

@@ -33,7 +33,7 @@ llvm::Error explainUnknownSizes(llvm::Error error, const Signature &signature) {
 
 } // namespace
 
-llvm::Error movedFrom() {
+llvm::Error Pipeline::Impl::Call::movedFrom() {
   return makeError(ExitCode::Usage, "the pipeline was moved from",
                    "call the pipeline that it was moved to");
 }
@@ -95,10 +95,8 @@ llvm::Error Pipeline::Impl::giveAway(c10::IValue &result) {
   if (llvm::none_of(core->devices, [](const auto &device) { return device->hasStreams(); }))
     return llvm::Error::success();
   for (const std::shared_ptr<Device> &device : core->devices)
-    if (llvm::Error error = guardTorchVoid(ExitCode::Other, "device " + device->name(), [&] {
-          result = device->bring(std::move(result), *device);
-        }))
-      return error;
+    TRY(guardTorchVoid(ExitCode::Other, "device " + device->name(),
+                       [&] { result = device->bring(std::move(result), *device); }));
   return finishDevices();
 }
 

@@ -319,15 +319,14 @@ llvm::Expected<Evaluation> Pipeline::evaluate(const std::vector<c10::IValue> &in
   const TrainedAttributes trained(*impl_->core);
   if (llvm::Error error = impl_->finishDevices()) // the last step may still write weights
     return std::move(error);
-  if (llvm::Error error = guardTorchVoid(ExitCode::Other, "lending the weights", [&] {
-        c10::AutoGradMode noGrad(false);
-        for (const LentAttribute &lent : evaluation.lent) {
-          StageExecutor &user = *run.core->executors[lent.stage];
-          std::unique_ptr<Device::Scope> stream = user.device().enter(user.stream());
-          user.module().setAttribute(lent.port, valueNow(trained, lent, user.device()));
-        }
-      }))
-    return std::move(error);
+  TRY(guardTorchVoid(ExitCode::Other, "lending the weights", [&] {
+    c10::AutoGradMode noGrad(false);
+    for (const LentAttribute &lent : evaluation.lent) {
+      StageExecutor &user = *run.core->executors[lent.stage];
+      std::unique_ptr<Device::Scope> stream = user.device().enter(user.stream());
+      user.module().setAttribute(lent.port, valueNow(trained, lent, user.device()));
+    }
+  }));
   const Signature &signature = run.core->artifact.plan.signature;
   run.calls = 0; // every evaluation draws the same numbers
   if (run.anyNumber && signature.batchSymbolic)

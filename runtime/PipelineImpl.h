@@ -33,31 +33,36 @@ struct Pipeline::Impl {
   std::shared_ptr<PipelineTraining> training;     // null: inference
   std::shared_ptr<PipelineEvaluation> evaluation; // null: none
 
+  // Pipeline.cpp
   static llvm::Expected<Pipeline> load(Artifact artifact, const PipelineOptions &options);
   llvm::Error openDevices(const PipelineOptions &options);
   llvm::Error loadStages();
   llvm::Error deliverWeights();
-  llvm::Error prepareProgram(const PipelineOptions &options);
   void startThreads(const PipelineOptions &options);
-  llvm::Error usableAgain();
-  llvm::Expected<Schedule> generatedSchedule(int64_t number) const;
+  // PipelineSchedule.cpp
   llvm::Error placeRanks(const PipelineOptions &options);
-  llvm::Error startTraining(const TrainingOptions &options);
-  llvm::Error startEvaluation(const PipelineOptions &options);
-  llvm::Expected<BatchParts> split(const std::vector<c10::IValue> &inputs);
-  llvm::Expected<BatchParts> given(const std::vector<std::vector<c10::IValue>> &cut);
+  llvm::Error prepareProgram(const PipelineOptions &options);
+  llvm::Expected<Schedule> generatedSchedule(int64_t number) const;
   llvm::Error prepareFor(int64_t number);
+  // PipelineCalls.cpp
+  llvm::Expected<BatchParts> split(const std::vector<c10::IValue> &inputs);
   llvm::Error runStep(const std::vector<c10::IValue> &inputs);
-  llvm::Error runBatch(BatchParts &parts, const std::vector<c10::IValue> &inputs, StepStats *stats);
-  llvm::Error runBatches(std::vector<BatchParts> &batches, StepStats *stats);
-  llvm::Expected<TrainedStep> step(std::vector<BatchParts> batches, StepStats *stats);
-  llvm::Error canStep();
   llvm::Error finishDevices();
   llvm::Error giveAway(c10::IValue &result);
-  llvm::Error endCall(llvm::Error error);
-  llvm::Error restore();
-  TrainingRecord record(); // of a training
+  llvm::Error runBatch(BatchParts &parts, const std::vector<c10::IValue> &inputs, StepStats *stats);
   void measure(StepStats &stats, int64_t makespanNs);
+  llvm::Error endCall(llvm::Error error);
+  llvm::Error usableAgain();
+  llvm::Error restore();
+  // PipelineTraining.cpp, PipelineSteps.cpp, checkpoint/PipelineCheckpoint.cpp
+  llvm::Error startTraining(const TrainingOptions &options);
+  llvm::Error canStep();
+  llvm::Error runBatches(std::vector<BatchParts> &batches, StepStats *stats);
+  llvm::Expected<TrainedStep> step(std::vector<BatchParts> batches, StepStats *stats);
+  llvm::Expected<BatchParts> given(const std::vector<std::vector<c10::IValue>> &cut);
+  TrainingRecord record();
+  // PipelineEvaluation.cpp
+  llvm::Error startEvaluation(const PipelineOptions &options);
 };
 
 class Pipeline::Impl::Call {
@@ -65,6 +70,8 @@ public:
   /// Errors: Usage if another thread is in a call, or for null, which is a pipeline that was moved
   /// from.
   static llvm::Expected<Call> begin(Impl *impl);
+  /// The error of a pipeline that was moved from.
+  static llvm::Error movedFrom();
   Call(Call &&other) noexcept : impl_(std::exchange(other.impl_, nullptr)) {}
   Call &operator=(Call &&) = delete;
   ~Call() {
@@ -76,8 +83,5 @@ private:
   explicit Call(Impl *impl) : impl_(impl) {}
   Impl *impl_;
 };
-
-/// Errors: Usage, always.
-llvm::Error movedFrom();
 
 } // namespace pipec

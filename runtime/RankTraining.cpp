@@ -73,36 +73,33 @@ llvm::Error RankTraining::backward(const Step &step, int64_t microBatch,
   std::vector<ValueGradients> ofOutputs, later;
   ofOutputs.reserve(step.outputs.size());
   later.reserve(step.inputs.size());
-  llvm::Error error =
-      stage.executor().onStream(microBatch, "adding gradients", [&]() -> llvm::Error {
-        c10::AutoGradMode noGrad(false);
-        for (const OutputTarget &output : step.outputs) {
-          ValueGradients &sum = ofOutputs.emplace_back();
-          auto add = [&](ValueGradients more) {
-            sum.resize(std::max(sum.size(), more.size()));
-            for (size_t i = 0; i < more.size(); ++i)
-              addGradient(sum[i], more[i]);
-          };
-          for (size_t slot : output.slots)
-            add(takeSlot(slot));
-          if (llvm::is_contained(output.leaves, plan_.training->loss)) {
-            const c10::IValue &leaf = leaves[plan_.training->loss];
-            if (!leaf.isTensor())
-              return failf(ExitCode::Usage, "expected the loss to be a tensor, got a {}",
-                           leaf.tagKind());
-            const at::Tensor &loss = leaf.toTensor();
-            const at::TensorOptions like = loss.options().requires_grad(false);
-            const at::Tensor &scale = data.scales[microBatch];
-            // A copy to a device would make the host wait.
-            add({device().hasStreams() ? at::full({}, scale.item(), like) : scale.to(like)});
-          }
-        }
-        for (const InputSource &input : step.inputs)
-          later.push_back(input.index == kNoSlot ? ValueGradients() : takeSlot(input.index));
-        return llvm::Error::success();
-      });
-  if (error)
-    return error;
+  TRY(stage.executor().onStream(microBatch, "adding gradients", [&]() -> llvm::Error {
+    c10::AutoGradMode noGrad(false);
+    for (const OutputTarget &output : step.outputs) {
+      ValueGradients &sum = ofOutputs.emplace_back();
+      auto add = [&](ValueGradients more) {
+        sum.resize(std::max(sum.size(), more.size()));
+        for (size_t i = 0; i < more.size(); ++i)
+          addGradient(sum[i], more[i]);
+      };
+      for (size_t slot : output.slots)
+        add(takeSlot(slot));
+      if (llvm::is_contained(output.leaves, plan_.training->loss)) {
+        const c10::IValue &leaf = leaves[plan_.training->loss];
+        if (!leaf.isTensor())
+          return failf(ExitCode::Usage, "expected the loss to be a tensor, got a {}",
+                       leaf.tagKind());
+        const at::Tensor &loss = leaf.toTensor();
+        const at::TensorOptions like = loss.options().requires_grad(false);
+        const at::Tensor &scale = data.scales[microBatch];
+        // A copy to a device would make the host wait.
+        add({device().hasStreams() ? at::full({}, scale.item(), like) : scale.to(like)});
+      }
+    }
+    for (const InputSource &input : step.inputs)
+      later.push_back(input.index == kNoSlot ? ValueGradients() : takeSlot(input.index));
+    return llvm::Error::success();
+  }));
   std::vector<ValueGradients> found = TRY(stage.backward(
       microBatch, step.kind == OpKind::InputGrad, std::move(ofOutputs), std::move(later), busy));
   for (size_t i = 0; i < step.inputs.size(); ++i)
@@ -287,13 +284,10 @@ llvm::Error RankTraining::norm(const Step &step,
   isCounted_ = !count || isUsableCount(*count);
   std::vector<c10::IValue> mine;
   std::vector<at::Tensor> gradients;
-  llvm::Error error =
-      guardTorchError(ExitCode::Other, "the norm of the gradients", [&]() -> llvm::Error {
-        sumTransmitted();
-        return collectNumbers(leaves, data, isCounted_ ? count : std::nullopt, gradients, mine);
-      });
-  if (error)
-    return error;
+  TRY(guardTorchError(ExitCode::Other, "the norm of the gradients", [&]() -> llvm::Error {
+    sumTransmitted();
+    return collectNumbers(leaves, data, isCounted_ ? count : std::nullopt, gradients, mine);
+  }));
   std::vector<c10::IValue> all =
       TRY(collectives_.gather(step.group, rank_, tupleOf(std::move(mine))));
   return guardTorchError(ExitCode::Other, "the norm of the gradients", [&]() -> llvm::Error {
@@ -342,17 +336,15 @@ llvm::Error RankTraining::decide(TrainingData &data) {
   if (isFinite_.defined() && isFinite_.item<bool>())
     return llvm::Error::success();
   const TrainingPlan &training = *plan_.training;
-  llvm::Expected<StepNorm> judged = judge(
+  const StepNorm judged = TRY(judge(
       numbers_, data.skipsNan,
       [&](size_t parameter) {
         return fmt::format("parameter {} of stage {}", training.parameters[parameter].name,
                            training.owner(parameter, plan_.stages).stage);
       },
-      lossStage());
-  if (!judged)
-    return judged.takeError();
-  total_ = judged->total;
-  skips_ = skips_ || !judged->isFinite;
+      lossStage()));
+  total_ = judged.total;
+  skips_ = skips_ || !judged.isFinite;
   if (rank_ == 0)
     data.skipped = skips_;
   return llvm::Error::success();

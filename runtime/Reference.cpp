@@ -217,9 +217,8 @@ llvm::Expected<c10::IValue> Reference::inferOrRestore(const std::vector<c10::IVa
                                                       StepStats *stats) {
   std::optional<ModuleStateCopy> before;
   if (impl_->keepsState)
-    if (llvm::Error error = guardTorchVoid(ExitCode::Other, "copying the model's state",
-                                           [&] { before.emplace(impl_->module->_ivalue()); }))
-      return std::move(error);
+    TRY(guardTorchVoid(ExitCode::Other, "copying the model's state",
+                       [&] { before.emplace(impl_->module->_ivalue()); }));
   const uint64_t calls = impl_->calls;
   llvm::Expected<c10::IValue> result = inferOnce(inputs, stats);
   if (result)

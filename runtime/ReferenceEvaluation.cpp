@@ -7,7 +7,7 @@
 #include "ir/support/Try.h"
 #include "ir/values/MapTensors.h"
 #include "runtime/EvaluationLoss.h"
-#include "runtime/ReferenceImpl.h"
+#include "runtime/ReferenceTraining.h"
 #include "runtime/StateCopy.h"
 
 #include <ATen/core/jit_type.h>
@@ -77,9 +77,8 @@ llvm::Expected<Evaluation> Reference::evaluate(const std::vector<c10::IValue> &i
   TRY(evaluation.readFrom(*this));
   std::optional<ModuleStateCopy> before;
   if (run.keepsState)
-    if (llvm::Error error = guardTorchVoid(ExitCode::Other, "copying the model's state",
-                                           [&] { before.emplace(run.module->_ivalue()); }))
-      return std::move(error);
+    TRY(guardTorchVoid(ExitCode::Other, "copying the model's state",
+                       [&] { before.emplace(run.module->_ivalue()); }));
   run.calls = 0; // every evaluation draws the same numbers
   run.options.microBatches = std::min(
       impl_->options.microBatches,
@@ -93,17 +92,16 @@ llvm::Expected<Evaluation> Reference::evaluate(const std::vector<c10::IValue> &i
     }
   if (!inferred)
     return inferred.takeError();
-  const std::string path = lossPath(*impl_->training, impl_->signature);
+  const std::string path = impl_->training->lossPath(impl_->signature);
   if (path.empty() && !run.known && run.shown.empty() && run.signature.leaves.size() == 2)
     run.tryPair(inputs);
   Evaluation result;
   for (int64_t samples : inferred->samples)
     result.samples += samples;
-  if (llvm::Error error = guardTorchError(ExitCode::Other, "merging the results", [&] {
-        c10::AutoGradMode noGrad(false);
-        return evaluation.mergeInto(result, *inferred, optionsOf(*impl_->training), path);
-      }))
-    return std::move(error);
+  TRY(guardTorchError(ExitCode::Other, "merging the results", [&] {
+    c10::AutoGradMode noGrad(false);
+    return evaluation.mergeInto(result, *inferred, impl_->training->options, path);
+  }));
   return result;
 }
 

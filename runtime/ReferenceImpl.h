@@ -24,14 +24,6 @@ struct Reference::Inferred {
   std::vector<int64_t> samples;
 };
 
-/// Adds to `signature` the description of tensors in a result, as lossLeaves() needs it.
-void describeLeaves(Signature &signature, const std::vector<c10::IValue> &leaves);
-
-const TrainingOptions &optionsOf(const ReferenceTraining &training);
-/// The path of the loss, as --loss-output names it, or as the steps so far found it. Empty:
-/// neither.
-std::string lossPath(const ReferenceTraining &training, const Signature &signature);
-
 struct Reference::Impl {
   std::string path;
   ReferenceOptions options;
@@ -55,28 +47,31 @@ struct Reference::Impl {
   std::shared_ptr<ReferenceTraining> training; // null: inference
   std::shared_ptr<Reference> evaluation;       // the model in eval mode; null: not evaluated yet
 
+  // Reference.cpp
   llvm::Expected<jit::Module> freshModule() const;
-  TrainingRecord record(); // of a training
   llvm::Error readSignature();
-  llvm::Error finishDevice();
-  /// Everything that a call computes is on the model's stream.
-  llvm::Error onStream(llvm::function_ref<llvm::Error()> body);
   llvm::Expected<c10::IValue> run(jit::Module &on, std::vector<c10::IValue> inputs,
                                   uint64_t microBatch, int64_t *busyNs);
   llvm::Expected<std::vector<c10::IValue>> runFresh(std::vector<std::vector<c10::IValue>> inOrder,
                                                     bool dropsNothing = false);
-  void guessBatch(const std::vector<c10::IValue> &inputs);
   llvm::Error noteTrainingMode();
+  llvm::Error finishDevice();
+  /// Everything that a call computes is on the model's stream.
+  llvm::Error onStream(llvm::function_ref<llvm::Error()> body);
+  // ReferenceBatch.cpp
+  void guessBatch(const std::vector<c10::IValue> &inputs);
+  llvm::Expected<BatchDiscovery> discover(Signature &of, const std::vector<c10::IValue> &inputs,
+                                          int64_t microBatches);
   llvm::Error learn(const std::vector<c10::IValue> &inputs);
   /// Test runs on one micro-batch, of two results that may be a sum and its count: sets their merge
   /// rules and `shown`.
   void tryPair(const std::vector<c10::IValue> &microBatch);
-  llvm::Expected<BatchDiscovery> discover(Signature &of, const std::vector<c10::IValue> &inputs,
-                                          int64_t microBatches);
   llvm::Error explained(llvm::Error error, const std::vector<c10::IValue> &inputs);
   llvm::Expected<std::vector<std::vector<c10::IValue>>>
   leavesOf(llvm::ArrayRef<c10::IValue> results);
   void correctRules(llvm::ArrayRef<std::vector<c10::IValue>> leaves);
+  // checkpoint/ReferenceCheckpoint.cpp
+  TrainingRecord record();
 };
 
 } // namespace pipec

@@ -19,7 +19,6 @@
 #include "runtime/training/DeferredNorm.h"
 #include "runtime/training/GradientNorm.h"
 #include "runtime/training/LossCount.h"
-#include "runtime/training/OptimizerState.h"
 #include "runtime/training/ParameterGroups.h"
 #include "runtime/training/RootScale.h"
 #include "runtime/training/SparseGradients.h"
@@ -54,12 +53,9 @@ void describeLeaves(Signature &signature, const std::vector<c10::IValue> &leaves
   }
 }
 
-const TrainingOptions &optionsOf(const ReferenceTraining &training) { return training.options; }
-
-std::string lossPath(const ReferenceTraining &training, const Signature &signature) {
-  const std::optional<LossLeaves> &loss = training.loss;
-  if (!training.options.lossOutput.empty() || !loss || !loss->count)
-    return training.options.lossOutput;
+std::string ReferenceTraining::lossPath(const Signature &signature) const {
+  if (!options.lossOutput.empty() || !loss || !loss->count)
+    return options.lossOutput;
   return outputPath(signature, loss->loss) + "," + outputPath(signature, *loss->count);
 }
 
@@ -163,9 +159,8 @@ llvm::Expected<TrainedStep> Reference::stepOn(llvm::Expected<BatchParts> parts, 
 llvm::Expected<TrainedStep> Reference::stepOrRestore(BatchParts &parts, StepStats *stats) {
   std::optional<ModuleStateCopy> before;
   if (impl_->keepsState)
-    if (llvm::Error error = guardTorchVoid(ExitCode::Other, "copying the model's state",
-                                           [&] { before.emplace(impl_->module->_ivalue()); }))
-      return std::move(error);
+    TRY(guardTorchVoid(ExitCode::Other, "copying the model's state",
+                       [&] { before.emplace(impl_->module->_ivalue()); }));
   const uint64_t calls = impl_->calls;
   llvm::Expected<TrainedStep> result = stepOnce(parts, stats);
   if (result) {
@@ -349,15 +344,6 @@ ValueTree Reference::gradients() const {
   for (size_t i = 0; i < gradients.size(); ++i)
     if (gradients[i].defined())
       dict.insert(training.tensors[i].names.front(), denseGradient(gradients[i]).cpu());
-  return ValueTree::of(dict);
-}
-
-ValueTree Reference::optimizerState() const {
-  c10::impl::GenericDict dict(c10::StringType::get(), c10::AnyType::get());
-  if (impl_->training && impl_->training->optimizer)
-    for (size_t i = 0; i < impl_->training->tensors.size(); ++i)
-      if (const OptimizerState state = impl_->training->optimizer->state(i); !state.empty())
-        dict.insert(impl_->training->tensors[i].names.front(), dictOf(state));
   return ValueTree::of(dict);
 }
 

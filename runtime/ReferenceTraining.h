@@ -42,6 +42,12 @@ struct ReferenceTraining {
   /// `shown`: as in lossLeaves().
   llvm::Error findLoss(const Signature &described, const std::vector<bool> &shown,
                        std::vector<std::string> &notes, std::vector<std::string> &warnings);
+  /// The path of the loss, as --loss-output names it, or as the steps so far found it. Empty:
+  /// neither.
+  std::string lossPath(const Signature &signature) const;
 };
+
+/// Adds to `signature` the description of tensors in a result, as lossLeaves() needs it.
+void describeLeaves(Signature &signature, const std::vector<c10::IValue> &leaves);
 
 } // namespace pipec

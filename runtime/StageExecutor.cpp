@@ -3,6 +3,7 @@
 #include "ir/TorchError.h"
 #include "ir/autograd/StateVersions.h"
 #include "ir/batch/ResultSnapshots.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "runtime/training/Autocast.h"
 
@@ -115,25 +116,22 @@ llvm::Expected<std::vector<c10::IValue>> StageExecutor::forward(const RandomKey 
                                                                 std::vector<ReadyValue> inputs,
                                                                 std::pair<Fence, Fence> &busy) {
   std::vector<c10::IValue> result;
-  llvm::Error error =
-      onStream(static_cast<int64_t>(key.microBatch), "running", [&]() -> llvm::Error {
-        std::vector<c10::IValue> values = bringAll(std::move(inputs));
-        copyState();
-        busy.first = device_->mark();
-        std::optional<RandomScope> random;
-        if (!plan_->effects.randomOps.empty())
-          random.emplace(key, plan_->effects.randomOps);
-        llvm::Expected<std::vector<c10::IValue>> outputs = module_.run(std::move(values));
-        if (!outputs)
-          return outputs.takeError();
-        result = std::move(*outputs);
-        if (!written_.empty())
-          keepResults(result);
-        busy.second = device_->mark();
-        return llvm::Error::success();
-      });
-  if (error)
-    return std::move(error);
+  TRY(onStream(static_cast<int64_t>(key.microBatch), "running", [&]() -> llvm::Error {
+    std::vector<c10::IValue> values = bringAll(std::move(inputs));
+    copyState();
+    busy.first = device_->mark();
+    std::optional<RandomScope> random;
+    if (!plan_->effects.randomOps.empty())
+      random.emplace(key, plan_->effects.randomOps);
+    llvm::Expected<std::vector<c10::IValue>> outputs = module_.run(std::move(values));
+    if (!outputs)
+      return outputs.takeError();
+    result = std::move(*outputs);
+    if (!written_.empty())
+      keepResults(result);
+    busy.second = device_->mark();
+    return llvm::Error::success();
+  }));
   return result;
 }
 
@@ -148,39 +146,36 @@ llvm::Expected<StageTape> StageExecutor::record(const RandomKey &key,
                                                 std::vector<ReadyValue> inputs, WeightUses uses,
                                                 std::pair<Fence, Fence> &busy) {
   std::optional<StageTape> result;
-  llvm::Error error =
-      onStream(static_cast<int64_t>(key.microBatch), "running", [&]() -> llvm::Error {
-        std::vector<c10::IValue> values = bringAll(std::move(inputs));
-        copyState();
-        if (writesStateInPlace_)
-          renewState(module_, *plan_, written_);
-        beginNorms();
-        std::vector<TapedAttribute> attributes;
-        attributes.reserve(plan_->attributes.size());
-        for (size_t i = 0; i < plan_->attributes.size(); ++i)
-          attributes.push_back({module_.attribute(i), plan_->attributes[i].uses});
-        busy.first = device_->mark();
-        std::optional<RandomScope> random;
-        if (!plan_->effects.randomOps.empty())
-          random.emplace(key, plan_->effects.randomOps);
-        NormCalls norms;
-        const AutocastScope autocast(precision_);
-        llvm::Expected<StageTape> tape = StageTape::record(
-            values, attributes, enteredWeights(attributes, uses),
-            [&](std::vector<c10::IValue> given, std::vector<c10::IValue> weights) {
-              return module_.run(std::move(given), std::move(weights));
-            });
-        if (!tape)
-          return tape.takeError();
-        if (llvm::Error notes =
-                noteNorms(static_cast<int64_t>(key.microBatch), norms.take(), attributes))
-          return notes;
-        busy.second = device_->mark();
-        result.emplace(std::move(*tape));
-        return llvm::Error::success();
-      });
-  if (error)
-    return std::move(error);
+  TRY(onStream(static_cast<int64_t>(key.microBatch), "running", [&]() -> llvm::Error {
+    std::vector<c10::IValue> values = bringAll(std::move(inputs));
+    copyState();
+    if (writesStateInPlace_)
+      renewState(module_, *plan_, written_);
+    beginNorms();
+    std::vector<TapedAttribute> attributes;
+    attributes.reserve(plan_->attributes.size());
+    for (size_t i = 0; i < plan_->attributes.size(); ++i)
+      attributes.push_back({module_.attribute(i), plan_->attributes[i].uses});
+    busy.first = device_->mark();
+    std::optional<RandomScope> random;
+    if (!plan_->effects.randomOps.empty())
+      random.emplace(key, plan_->effects.randomOps);
+    NormCalls norms;
+    const AutocastScope autocast(precision_);
+    llvm::Expected<StageTape> tape =
+        StageTape::record(values, attributes, enteredWeights(attributes, uses),
+                          [&](std::vector<c10::IValue> given, std::vector<c10::IValue> weights) {
+                            return module_.run(std::move(given), std::move(weights));
+                          });
+    if (!tape)
+      return tape.takeError();
+    if (llvm::Error notes =
+            noteNorms(static_cast<int64_t>(key.microBatch), norms.take(), attributes))
+      return notes;
+    busy.second = device_->mark();
+    result.emplace(std::move(*tape));
+    return llvm::Error::success();
+  }));
   return std::move(*result);
 }
 

@@ -66,22 +66,18 @@ llvm::Expected<std::vector<c10::IValue>> StageTraining::forward(const RandomKey 
   const auto microBatch = static_cast<int64_t>(key.microBatch);
   const WeightUses uses = shape.split && canSplit_ ? WeightUses::Apart : WeightUses::Together;
   if (shape.recompute)
-    if (llvm::Error error = executor_.onStream(microBatch, "copying its inputs", [&] {
-          for (ReadyValue &input : inputs)
-            executor_.receive(input);
-          again_[microBatch] = {key, executor_.writesInPlace() ? ownInputs(inputs) : inputs,
-                                copiesThatShare(executor_.state()), uses};
-          return llvm::Error::success();
-        }))
-      return std::move(error);
-  llvm::Expected<StageTape> tape = executor_.record(key, std::move(inputs), uses, busy);
-  if (!tape)
-    return tape.takeError();
-  std::vector<c10::IValue> outputs = tape->takeOutputs();
+    TRY(executor_.onStream(microBatch, "copying its inputs", [&] {
+      for (ReadyValue &input : inputs)
+        executor_.receive(input);
+      again_[microBatch] = {key, executor_.writesInPlace() ? ownInputs(inputs) : inputs,
+                            copiesThatShare(executor_.state()), uses};
+      return llvm::Error::success();
+    }));
+  StageTape tape = TRY(executor_.record(key, std::move(inputs), uses, busy));
+  std::vector<c10::IValue> outputs = tape.takeOutputs();
   // A recompute makes it again: what autograd kept is freed here.
   if (!shape.recompute)
-    if (llvm::Error error = noteTape(microBatch, std::move(*tape)))
-      return std::move(error);
+    TRY(noteTape(microBatch, std::move(tape)));
   return outputs;
 }
 
@@ -113,20 +109,14 @@ llvm::Expected<StageTape *> StageTraining::tapeOf(int64_t microBatch, const char
 llvm::Expected<std::vector<ValueGradients>>
 StageTraining::backward(int64_t microBatch, bool split, std::vector<ValueGradients> ofOutputs,
                         std::vector<ValueGradients> later, std::pair<Fence, Fence> &busy) {
-  llvm::Expected<StageTape *> tape = tapeOf(microBatch, "a backward");
-  if (!tape)
-    return tape.takeError();
+  StageTape *tape = TRY(tapeOf(microBatch, "a backward"));
   StageGradients found;
   bool isWhole = !split || !canSplit_;
   llvm::Error error = executor_.onStream(microBatch, "the backward", [&]() -> llvm::Error {
-    isWhole = isWhole || !(*tape)->whyWhole().empty();
+    isWhole = isWhole || !tape->whyWhole().empty();
     busy.first = executor_.device().mark();
-    llvm::Expected<StageGradients> gradients =
-        isWhole ? (*tape)->backward(std::move(ofOutputs), std::move(later))
-                : (*tape)->inputGradients(std::move(ofOutputs), std::move(later));
-    if (!gradients)
-      return gradients.takeError();
-    found = std::move(*gradients);
+    found = TRY(isWhole ? tape->backward(std::move(ofOutputs), std::move(later))
+                        : tape->inputGradients(std::move(ofOutputs), std::move(later)));
     busy.second = executor_.device().mark();
     return isWhole ? fold(microBatch, std::move(found.attributes)) : llvm::Error::success();
   });
@@ -150,17 +140,13 @@ llvm::Error StageTraining::weightGradients(int64_t microBatch, std::pair<Fence, 
     busy.first = busy.second = ready();
     return llvm::Error::success();
   }
-  llvm::Expected<StageTape *> tape = tapeOf(microBatch, "W");
-  if (!tape)
-    return tape.takeError();
+  StageTape *tape = TRY(tapeOf(microBatch, "W"));
   llvm::Error error =
       executor_.onStream(microBatch, "the backward to the weights", [&]() -> llvm::Error {
         busy.first = executor_.device().mark();
-        llvm::Expected<std::vector<ValueGradients>> found = (*tape)->weightGradients();
-        if (!found)
-          return found.takeError();
+        std::vector<ValueGradients> found = TRY(tape->weightGradients());
         busy.second = executor_.device().mark();
-        return fold(microBatch, std::move(*found));
+        return fold(microBatch, std::move(found));
       });
   tapes_.erase(microBatch);
   return error;
@@ -171,8 +157,7 @@ llvm::Error StageTraining::fold(int64_t microBatch, std::vector<ValueGradients> 
   early_.emplace(microBatch, std::move(found));
   for (auto next = early_.begin(); next != early_.end() && next->first == nextToFold_;
        next = early_.erase(next), ++nextToFold_)
-    if (llvm::Error error = addOne(std::move(next->second)))
-      return error;
+    TRY(addOne(std::move(next->second)));
   return llvm::Error::success();
 }
 

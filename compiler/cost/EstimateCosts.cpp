@@ -2,7 +2,7 @@
 
 #include "compiler/cost/GraphEvaluator.h"
 #include "compiler/cost/OperatorGraph.h"
-#include "ir/plan/Cluster.h"
+#include "ir/costs/Cluster.h"
 #include "ir/support/StringSwitch.h"
 #include "ir/support/Try.h"
 #include "ir/values/MapTensors.h"
@@ -87,9 +87,7 @@ llvm::Expected<std::vector<OperatorWork>> countWork(Model &model, std::vector<c1
     row.outputBytes = outputBytesOf(run);
     countBackward(run, row);
   };
-  llvm::Error error = GraphEvaluator(model).run(std::move(inputs), count, backward);
-  if (error)
-    return std::move(error);
+  TRY(GraphEvaluator(model).run(std::move(inputs), count, backward));
   return work;
 }
 

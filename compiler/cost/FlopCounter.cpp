@@ -1,6 +1,6 @@
 #include "compiler/cost/FlopCounter.h"
 
-#include "ir/plan/Cluster.h"
+#include "ir/costs/Cluster.h"
 #include "ir/support/StringSwitch.h"
 
 #include <ATen/core/Tensor.h>

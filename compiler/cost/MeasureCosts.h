@@ -3,8 +3,8 @@
 
 #include "compiler/Compiler.h"
 #include "ir/Model.h"
-#include "ir/plan/Cluster.h"
-#include "ir/plan/CostTable.h"
+#include "ir/costs/Cluster.h"
+#include "ir/costs/CostTable.h"
 #include "passes/PassContext.h"
 
 namespace pipec {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/cost/GraphEvaluator.h"
-#include "ir/plan/CostTable.h"
+#include "ir/costs/CostTable.h"
 
 namespace pipec {
 

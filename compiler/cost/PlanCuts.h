@@ -3,7 +3,7 @@
 
 #include "ir/Model.h"
 #include "ir/NodeCost.h"
-#include "ir/plan/Cluster.h"
+#include "ir/costs/Cluster.h"
 #include "ir/plan/Plan.h"
 
 namespace pipec {

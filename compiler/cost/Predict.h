@@ -2,8 +2,8 @@
 #pragma once
 
 #include "compiler/Compiler.h"
-#include "ir/plan/Cluster.h"
-#include "ir/plan/CostTable.h"
+#include "ir/costs/Cluster.h"
+#include "ir/costs/CostTable.h"
 #include "ir/schedule/Schedule.h"
 
 namespace pipec {

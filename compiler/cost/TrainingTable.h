@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ir/Model.h"
-#include "ir/plan/CostTable.h"
+#include "ir/costs/CostTable.h"
 
 namespace pipec {
 

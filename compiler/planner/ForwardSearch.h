@@ -2,7 +2,7 @@
 // micro-batches of a batch.
 #pragma once
 
-#include "ir/plan/Cluster.h"
+#include "ir/costs/Cluster.h"
 #include "ir/schedule/Simulate.h"
 
 namespace pipec {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/planner/LeastMemory.h"
-#include "ir/plan/RecomputeChoice.h"
+#include "compiler/planner/RecomputeWish.h"
 
 namespace pipec {
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "compiler/planner/StagedWork.h"
-#include "ir/plan/Cluster.h"
-#include "ir/plan/CostTable.h"
+#include "ir/costs/Cluster.h"
+#include "ir/costs/CostTable.h"
 
 #include <map>
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kNoBound = int64_t(1) << 31;
 /// Batches of the trial (CutTrial, HalvesTrial), which were compared with their halves.
-constexpr int64_t kShown[] = {4, kWholeSamples, 6};
+constexpr int64_t kShown[] = {2 * kHalfSamples[1], kWholeSamples, 2 * kHalfSamples[0]};
 
 /// Every number up to 256, further ones up to 4096 with gaps of 3 %, then powers of two.
 const std::vector<int64_t> &numbersToLookAt() {

@@ -1,7 +1,7 @@
 // Reads an artifact: its bytes are verified before they are used. No LibTorch.
 #pragma once
 
-#include "ir/plan/Finding.h"
+#include "ir/artifact/Finding.h"
 #include "ir/plan/Plan.h"
 
 #include <optional>

@@ -1,7 +1,7 @@
 // Describes the differences between two plans.
 #pragma once
 
-#include "ir/plan/Finding.h"
+#include "ir/artifact/Finding.h"
 #include "ir/plan/Plan.h"
 
 namespace pipec {

@@ -5,6 +5,7 @@
 #include "ir/TensorKey.h"
 #include "ir/TorchError.h"
 #include "ir/WholeNumbers.h"
+#include "ir/support/Try.h"
 #include "ir/text/CanonicalText.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
@@ -114,29 +115,25 @@ c10::TypePtr typeAt(const jit::Module &module, llvm::StringRef path) {
 
 llvm::Expected<StageFacts> stageFacts(const jit::Module &module, const StagePlan &plan) {
   StageFacts facts;
-  llvm::Error error =
-      guardTorchError(ExitCode::BadArtifact, "reading the stage", [&]() -> llvm::Error {
-        auto method = module.find_method("pipec_forward");
-        if (!method)
-          return makeError(
-              ExitCode::BadArtifact,
-              "expected a stage with the method pipec_forward, got a module without it");
-        const c10::FunctionSchema &schema = method->function().getSchema();
-        if (schema.returns().size() != 1)
-          return failf(ExitCode::BadArtifact, "pipec_forward: expected one return value, got {}",
-                       schema.returns().size());
-        for (size_t i = 1; i < schema.arguments().size(); ++i)
-          facts.arguments.push_back(
-              {schema.arguments()[i].name(), canonicalType(schema.arguments()[i].type())});
-        facts.results = resultTypes(schema.returns()[0].type(), plan.outputs.size());
-        jit::Block &block = *jit::toGraphFunction(method->function()).graph()->block();
-        noteEffects(block, facts);
-        countWholeNumberOps(block, facts.wholeNumberOps);
-        noteAttributes(module, plan, facts);
-        return llvm::Error::success();
-      });
-  if (error)
-    return std::move(error);
+  TRY(guardTorchError(ExitCode::BadArtifact, "reading the stage", [&]() -> llvm::Error {
+    auto method = module.find_method("pipec_forward");
+    if (!method)
+      return makeError(ExitCode::BadArtifact,
+                       "expected a stage with the method pipec_forward, got a module without it");
+    const c10::FunctionSchema &schema = method->function().getSchema();
+    if (schema.returns().size() != 1)
+      return failf(ExitCode::BadArtifact, "pipec_forward: expected one return value, got {}",
+                   schema.returns().size());
+    for (size_t i = 1; i < schema.arguments().size(); ++i)
+      facts.arguments.push_back(
+          {schema.arguments()[i].name(), canonicalType(schema.arguments()[i].type())});
+    facts.results = resultTypes(schema.returns()[0].type(), plan.outputs.size());
+    jit::Block &block = *jit::toGraphFunction(method->function()).graph()->block();
+    noteEffects(block, facts);
+    countWholeNumberOps(block, facts.wholeNumberOps);
+    noteAttributes(module, plan, facts);
+    return llvm::Error::success();
+  }));
   return facts;
 }
 

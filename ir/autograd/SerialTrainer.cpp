@@ -90,16 +90,15 @@ llvm::Error SerialTrainer::runStage(size_t stage, const std::vector<c10::IValue>
                                                                   : result.sent[input.index]);
   InFlight::OfStage &own = flight.stages.emplace_back();
   const bool recomputes = llvm::is_contained(way_.recompute, stage);
-  if (llvm::Error error = guardTorchVoid(ExitCode::Usage, "copying its state", [&] {
-        if (!written_[stage].empty())
-          renewState(stages_[stage], plan, written_[stage]);
-        if (recomputes) { // the stage may write into its inputs
-          own.inputs = copiesThatShare(arguments);
-          own.state = copiesThatShare(state(stage));
-          own.generator = generatorState();
-        }
-      }))
-    return error;
+  TRY(guardTorchVoid(ExitCode::Usage, "copying its state", [&] {
+    if (!written_[stage].empty())
+      renewState(stages_[stage], plan, written_[stage]);
+    if (recomputes) { // the stage may write into its inputs
+      own.inputs = copiesThatShare(arguments);
+      own.state = copiesThatShare(state(stage));
+      own.generator = generatorState();
+    }
+  }));
   StageTape tape = TRY(record(stage, arguments));
   for (size_t i = 0; i < plan.outputs.size(); ++i) {
     for (size_t channel : plan.outputs[i].channels)

@@ -75,10 +75,7 @@ llvm::Expected<BatchParts> splitBatch(const Signature &signature,
     parts.samples.push_back(batchSizeOr(1, signature, inputs));
   } else {
     int64_t size = TRY(batchSize(signature, inputs));
-    auto cut = splitInputs(signature, inputs, microBatches);
-    if (!cut)
-      return cut.takeError();
-    parts.inputs = std::move(*cut);
+    parts.inputs = TRY(splitInputs(signature, inputs, microBatches));
     for (int64_t k = 0; k < microBatches; ++k)
       parts.samples.push_back(size / microBatches + (k < size % microBatches));
   }

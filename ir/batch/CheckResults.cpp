@@ -55,7 +55,7 @@ public:
       return ofEntries(before, after, leaf_.merge.dim);
     if (leaf_.merge.kind != Kind::Concat)
       return "";
-    const std::vector<at::Tensor> calm = tensorsOf(before), poked = tensorsOf(after);
+    const std::vector<at::Tensor> calm = tensorsIn(before), poked = tensorsIn(after);
     for (size_t t = 0; t < calm.size() && calm.size() == poked.size(); ++t)
       if (std::string text = ofRows(calm[t], poked[t]); !text.empty())
         return text;
@@ -63,12 +63,6 @@ public:
   }
 
 private:
-  static std::vector<at::Tensor> tensorsOf(const c10::IValue &value) {
-    std::vector<at::Tensor> tensors;
-    forEachTensor(value, [&](const at::Tensor &tensor) { tensors.push_back(tensor); });
-    return tensors;
-  }
-
   /// A result may have several rows per sample, for beams or tokens. Rows that belong to no sample
   /// make it unknown which rows belong to which.
   std::optional<int64_t> rowsPerSample(const at::Tensor &tensor) const {

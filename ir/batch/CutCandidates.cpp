@@ -16,11 +16,9 @@ namespace {
 
 /// The tensors of an argument that have a dimension.
 std::vector<at::Tensor> tensorsWithDims(const c10::IValue &value) {
-  std::vector<at::Tensor> tensors;
-  forEachTensor(value, [&](const at::Tensor &tensor) {
-    if (tensor.defined() && tensor.dim() > 0)
-      tensors.push_back(tensor);
-  });
+  std::vector<at::Tensor> tensors = tensorsIn(value);
+  llvm::erase_if(tensors,
+                 [](const at::Tensor &tensor) { return !tensor.defined() || tensor.dim() == 0; });
   return tensors;
 }
 
@@ -269,8 +267,7 @@ llvm::Expected<std::vector<CutCandidate>> cutCandidates(const Signature &signatu
                                                         const std::vector<bool> &given) {
   std::vector<CutCandidate> candidates;
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (llvm::Error error = expectParts(signature.inputs[i], inputs[i]))
-      return std::move(error);
+    TRY(expectParts(signature.inputs[i], inputs[i]));
   const CutDims asGiven = givenCut(signature, given);
   std::vector<Unit> units;
   for (size_t i = 0; i < inputs.size(); ++i)

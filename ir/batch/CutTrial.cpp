@@ -3,6 +3,7 @@
 #include "ir/TorchError.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/batch/TrialValues.h"
+#include "ir/support/Try.h"
 #include "ir/values/MapTensors.h"
 
 #include <ATen/core/Tensor.h>
@@ -78,12 +79,11 @@ public:
   }
 
   HalvesTrial halves() {
-    constexpr int64_t kHalves[] = {3, 2};
     std::vector<std::pair<int64_t, Values>>
         wholes; // samples of a half, arguments; plain ones first
-    for (int64_t half : kHalves)
+    for (int64_t half : kHalfSamples)
       wholes.emplace_back(half, resized(trial_.base, dims_, 2 * half));
-    for (size_t k = 0; k < std::size(kHalves); ++k) {
+    for (size_t k = 0; k < std::size(kHalfSamples); ++k) {
       bool distinct = false;
       const auto [half, plain] = wholes[k];
       const Values other = spread(plain, dims_, 1, Spread::Counts, distinct);
@@ -101,7 +101,7 @@ public:
     }
     // Other values may be refused, such as labels out of range: they are left out.
     const std::vector<std::string> refusals = run(asked, 0);
-    for (size_t k = 0; k < 2 * std::size(kHalves); ++k)
+    for (size_t k = 0; k < 2 * std::size(kHalfSamples); ++k)
       if (found.refusal.empty())
         found.refusal = refusals[k];
     llvm::erase_if(found.ran, [](const Halves &one) {
@@ -270,26 +270,16 @@ std::string CutTrial::notTried(bool drawsRandom) const {
   return distinct ? "" : "the example has one sample";
 }
 
-std::vector<const Experiment *> CutTrial::experiments() const {
-  std::vector<const Experiment *> ran;
-  for (const Experiment *one : {&example, &whole, &parts, &varied, &poked, &small})
-    if (!one->results.empty())
-      ran.push_back(one);
-  return ran;
-}
-
-std::vector<int64_t> CutTrial::samplesOf(const Experiment &experiment) const {
-  if (&experiment == &whole)
-    return {kWholeSamples};
-  if (&experiment == &parts)
-    return {kPartSamples[0], kPartSamples[1]};
-  if (&experiment == &small)
-    return {kSmallSamples};
-  if (&experiment == &example)
-    return {candidate.batch};
-  if (&experiment == &poked)
-    return {kVariedSamples};
-  return std::vector<int64_t>(experiment.calls.size(), variedSamples);
+std::vector<std::pair<const Experiment *, std::vector<int64_t>>> CutTrial::experiments() const {
+  std::vector<std::pair<const Experiment *, std::vector<int64_t>>> all = {
+      {&example, {candidate.batch}},
+      {&whole, {kWholeSamples}},
+      {&parts, {kPartSamples[0], kPartSamples[1]}},
+      {&varied, std::vector<int64_t>(varied.calls.size(), variedSamples)},
+      {&poked, {kVariedSamples}},
+      {&small, {kSmallSamples}}};
+  llvm::erase_if(all, [](const auto &one) { return one.first->results.empty(); });
+  return all;
 }
 
 llvm::Expected<CutTrial> tryCut(const CutCandidate &candidate, const Values &example,
@@ -302,8 +292,7 @@ llvm::Expected<CutTrial> tryCut(const CutCandidate &candidate, const Values &exa
   Trial experiments(trial, runAll);
   if (std::string refusal = guarded([&] { experiments.tryAll(); }); !refusal.empty())
     trial.refusal = std::move(refusal);
-  if (llvm::Error error = experiments.runExample())
-    return std::move(error);
+  TRY(experiments.runExample());
   return trial;
 }
 

@@ -23,6 +23,7 @@ enum class CutFit {
 inline constexpr int64_t kTrialSizes[] = {2, 3, 5};
 inline constexpr int64_t kWholeSamples = 5, kVariedSamples = 3, kSmallSamples = 2;
 inline constexpr int64_t kPartSamples[] = {3, 2};
+inline constexpr int64_t kHalfSamples[] = {3, 2}; // of the batches of tryHalves()
 inline constexpr int64_t kPokedSample = 1; // of kVariedSamples: there are results before and after
                                            // it
 
@@ -55,10 +56,8 @@ struct CutTrial {
   bool runs() const { return refusal.empty(); }
   /// Why no merged result was compared with the whole batch's; empty: it was.
   std::string notTried(bool drawsRandom) const;
-  /// The experiments that ran, in the order above.
-  std::vector<const Experiment *> experiments() const;
-  /// Samples of each call of an experiment, in order.
-  std::vector<int64_t> samplesOf(const Experiment &experiment) const;
+  /// The experiments that ran, in the order above, and the samples of each call.
+  std::vector<std::pair<const Experiment *, std::vector<int64_t>>> experiments() const;
 };
 
 /// `example` has the arguments of one micro-batch of candidate.batch samples, `exampleResult` the

@@ -20,11 +20,9 @@ using Kind = MergeRule::Kind;
 using Equal = ResultCheck::Equal;
 
 bool hasFirstDim(const c10::IValue &value, int64_t size) {
-  bool any = false;
-  forEachTensor(value, [&](const at::Tensor &tensor) {
-    any = any || (tensor.defined() && tensor.dim() > 0 && tensor.size(0) == size);
+  return llvm::any_of(tensorsIn(value), [&](const at::Tensor &tensor) {
+    return tensor.defined() && tensor.dim() > 0 && tensor.size(0) == size;
   });
-  return any;
 }
 
 /// "x=0,", "batch.x=0,": what is cut, as --batch-dim takes it, each with a comma.

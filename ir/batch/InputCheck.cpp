@@ -3,6 +3,7 @@
 #include "ir/batch/FixedBatch.h"
 #include "ir/batch/TensorSpecs.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 
 #include <fmt/format.h>
@@ -62,8 +63,7 @@ llvm::Error checkMicroBatch(const Signature &signature, llvm::ArrayRef<c10::IVal
     const InputSpec &input = signature.inputs[i];
     if (!input.tensor.known || !inputs[i].isTensor() || !inputs[i].toTensor().defined())
       continue;
-    if (llvm::Error error = checkTensor(input, inputs[i].toTensor(), microBatch, samples))
-      return error;
+    TRY(checkTensor(input, inputs[i].toTensor(), microBatch, samples));
   }
   return llvm::Error::success();
 }

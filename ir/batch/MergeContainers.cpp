@@ -1,6 +1,7 @@
 #include "ir/batch/MergeContainers.h"
 
 #include "ir/support/Try.h"
+#include "ir/values/Elements.h"
 
 #include <ATen/core/Dict.h>
 #include <ATen/core/List.h>
@@ -8,10 +9,6 @@
 #include <ATen/core/jit_type.h>
 
 namespace pipec {
-
-static Values elements(const c10::IValue &value) {
-  return value.isTuple() ? value.toTupleRef().elements().vec() : value.toListRef().vec();
-}
 
 llvm::Error differentTrees() {
   return makeError(ExitCode::Other, "the micro-batches returned results of different structure");
@@ -43,42 +40,13 @@ bool areAlike(const Values &parts) {
   });
 }
 
-c10::IValue listed(const Values &parts) {
-  const c10::IValue &first = parts.front();
-  if (!areAlike(parts))
-    return listOf(parts);
-  auto column = [&](llvm::function_ref<c10::IValue(const c10::IValue &)> element) {
-    Values values;
-    for (const c10::IValue &part : parts)
-      values.push_back(element(part));
-    return listed(values);
-  };
-  if (first.isGenericDict()) {
-    c10::impl::GenericDict dict(first.toGenericDict().keyType(), c10::AnyType::get());
-    for (const auto &entry : first.toGenericDict())
-      dict.insert(entry.key(), column([&](const c10::IValue &part) {
-                    return part.toGenericDict().at(entry.key());
-                  }));
-    return dict;
-  }
-  Values elements;
-  if (first.isTuple()) {
-    for (size_t i = 0; i < first.toTupleRef().elements().size(); ++i)
-      elements.push_back(
-          column([&](const c10::IValue &part) { return part.toTupleRef().elements()[i]; }));
-    return c10::ivalue::Tuple::create(std::move(elements));
-  }
-  c10::impl::GenericList list(c10::AnyType::get());
-  for (size_t i = 0; i < first.toListRef().size(); ++i)
-    list.push_back(column([&](const c10::IValue &part) { return part.toListRef()[i]; }));
-  return list;
-}
-
-llvm::Expected<c10::IValue> mapElements(const Values &parts, MergeColumn merge) {
+/// As mapElements; `type`: of the elements of lists and dicts, null: as in `parts`.
+static llvm::Expected<c10::IValue> mapInto(const c10::TypePtr &type, const Values &parts,
+                                           MergeColumn merge) {
   const c10::IValue &first = parts.front();
   if (first.isGenericDict()) {
     const c10::impl::GenericDict dict = first.toGenericDict();
-    c10::impl::GenericDict merged(dict.keyType(), dict.valueType());
+    c10::impl::GenericDict merged(dict.keyType(), type ? type : dict.valueType());
     for (const auto &entry : dict) {
       Values column;
       for (const c10::IValue &part : parts)
@@ -88,20 +56,35 @@ llvm::Expected<c10::IValue> mapElements(const Values &parts, MergeColumn merge) 
     }
     return merged;
   }
+  std::vector<Values> elements;
+  for (const c10::IValue &part : parts)
+    elements.push_back(elementsIn(part));
   Values merged;
-  for (size_t i = 0; i < elements(first).size(); ++i) {
+  for (size_t i = 0; i < elements.front().size(); ++i) {
     Values column;
-    for (const c10::IValue &part : parts)
-      column.push_back(elements(part)[i]);
+    for (const Values &ofPart : elements)
+      column.push_back(ofPart[i]);
     c10::IValue value = TRY(merge(column));
     merged.push_back(std::move(value));
   }
   if (first.isTuple())
     return c10::ivalue::Tuple::create(std::move(merged));
-  c10::impl::GenericList list(first.toList().elementType());
+  c10::impl::GenericList list(type ? type : first.toList().elementType());
   for (c10::IValue &value : merged)
     list.push_back(std::move(value));
   return list;
+}
+
+c10::IValue listed(const Values &parts) {
+  if (!areAlike(parts))
+    return listOf(parts);
+  return llvm::cantFail(
+      mapInto(c10::AnyType::get(), parts,
+              [](const Values &column) -> llvm::Expected<c10::IValue> { return listed(column); }));
+}
+
+llvm::Expected<c10::IValue> mapElements(const Values &parts, MergeColumn merge) {
+  return mapInto(nullptr, parts, merge);
 }
 
 llvm::Expected<c10::IValue> joined(const Values &parts, int64_t depth) {

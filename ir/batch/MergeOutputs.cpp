@@ -8,6 +8,7 @@
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "ir/values/CompareValues.h"
+#include "ir/values/Elements.h"
 
 #include <ATen/core/Dict.h>
 #include <ATen/core/List.h>
@@ -45,10 +46,9 @@ public:
       return unlike(parts);
     if (first.isTensor())
       return tensors(parts);
-    const bool isContainer = first.isTuple() || first.isList() || first.isGenericDict();
-    if (isContainer && !areAlike(parts))
+    if (isContainer(first) && !areAlike(parts))
       return unlike(parts);
-    if (isContainer)
+    if (isContainer(first))
       return mapElements(parts, [&](const Values &column) { return merge(column); });
     if (first.isDouble() && isReduction()) {
       double result = 0;
@@ -205,12 +205,12 @@ llvm::Error flatten(const OutputTree &tree, const std::string &path, const c10::
   case OutputTree::Kind::Tuple:
     if (!value.isTuple() || value.toTupleRef().elements().size() != tree.children.size())
       return wrongTree(fmt::format("a tuple of {}", tree.children.size()));
-    children = value.toTupleRef().elements().vec();
+    children = elementsIn(value);
     break;
   case OutputTree::Kind::List:
     if (!value.isList() || value.toListRef().size() != tree.children.size())
       return wrongTree(fmt::format("a list of {}", tree.children.size()));
-    children = value.toListRef().vec();
+    children = elementsIn(value);
     break;
   case OutputTree::Kind::Dict:
     if (!value.isGenericDict() || value.toGenericDict().size() != tree.children.size())
@@ -320,8 +320,7 @@ llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
 llvm::Expected<std::vector<c10::IValue>> flattenOutputs(const Signature &signature,
                                                         const c10::IValue &result) {
   Values leaves(signature.leaves.size());
-  if (llvm::Error error = flatten(signature.outputs, "", result, leaves))
-    return error;
+  TRY(flatten(signature.outputs, "", result, leaves));
   return leaves;
 }
 

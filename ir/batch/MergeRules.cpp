@@ -5,6 +5,7 @@
 #include "ir/batch/TensorSpecs.h"
 #include "ir/plan/MergeBySizes.h"
 #include "ir/values/CompareValues.h"
+#include "ir/values/Elements.h"
 #include "ir/values/MapTensors.h"
 
 #include <ATen/core/Tensor.h>
@@ -36,28 +37,12 @@ bool equalBesideTensors(Seen seen) {
   return equalEverywhere(bare);
 }
 
-/// The values inside a list, tuple or dict.
-Values elementsOf(const c10::IValue &value) {
-  if (value.isTuple())
-    return value.toTupleRef().elements().vec();
-  if (value.isList())
-    return value.toListRef().vec();
-  Values elements;
-  for (const auto &entry : value.toGenericDict())
-    elements.push_back(entry.value());
-  return elements;
-}
-
-bool isContainer(const c10::IValue &value) {
-  return value.isTuple() || value.isList() || value.isGenericDict();
-}
-
 /// A number, a tensor of numbers, or a container of single numbers as doubles; nothing for all
 /// else.
 std::optional<at::Tensor> numbersOf(const c10::IValue &value) {
   if (isContainer(value)) {
     std::vector<at::Tensor> numbers;
-    for (const c10::IValue &element : elementsOf(value)) {
+    for (const c10::IValue &element : elementsIn(value)) {
       const std::optional<at::Tensor> inner =
           element.isTensor() ? std::nullopt : numbersOf(element);
       if (!inner)
@@ -81,7 +66,7 @@ std::optional<at::Tensor> numbersOf(const c10::IValue &value) {
 
 bool isFraction(const c10::IValue &value) {
   if (isContainer(value))
-    return llvm::any_of(elementsOf(value), isFraction);
+    return llvm::any_of(elementsIn(value), isFraction);
   return value.isDouble() || (value.isTensor() && value.toTensor().is_floating_point());
 }
 
@@ -196,19 +181,12 @@ private:
       // Dicts and tuples are searched; lists may follow the batch.
       lengths.emplace_back(samples,
                            value.isList() ? static_cast<int64_t>(value.toListRef().size()) : -1);
-      return value.isList() || value.isTuple() || value.isGenericDict();
+      return isContainer(value);
     }
     auto inner = [&](const c10::IValue &child) {
       return collectLengths(child, depth - 1, samples, lengths);
     };
-    if (value.isTuple())
-      return llvm::all_of(value.toTupleRef().elements(), inner);
-    if (value.isList())
-      return llvm::all_of(value.toListRef(), inner);
-    if (!value.isGenericDict())
-      return false;
-    const c10::impl::GenericDict dict = value.toGenericDict();
-    return llvm::all_of(dict, [&](const auto &entry) { return inner(entry.value()); });
+    return isContainer(value) && llvm::all_of(elementsIn(value), inner);
   }
 
   bool follow(llvm::ArrayRef<std::pair<int64_t, int64_t>> lengths) const {
@@ -228,8 +206,7 @@ private:
   MergeRule ofElements(Seen seen) const {
     std::vector<std::vector<at::Tensor>> tensors;
     for (const auto &[size, value] : seen) {
-      tensors.emplace_back();
-      forEachTensor(value, [&](const at::Tensor &tensor) { tensors.back().push_back(tensor); });
+      tensors.push_back(tensorsIn(value));
       if (tensors.back().size() != tensors.front().size())
         return {};
     }

@@ -5,6 +5,7 @@
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Check.h"
 #include "ir/support/Llvm.h"
+#include "ir/support/Try.h"
 #include "ir/values/MapTensors.h"
 
 #include <ATen/core/Tensor.h>
@@ -114,8 +115,7 @@ llvm::Expected<int64_t> batchSize(const Signature &signature, llvm::ArrayRef<c10
   for (size_t i = 0; i < inputs.size(); ++i) {
     const InputSpec &input = signature.inputs[i];
     if (signature.batchSize == 0) // compiled without an example: parts are as the user named them
-      if (llvm::Error error = expectParts(input, inputs[i]))
-        return std::move(error);
+      TRY(expectParts(input, inputs[i]));
     if (!isCut(input))
       continue;
     const ArgumentCut cut = cutOf(input);
@@ -218,12 +218,8 @@ splitInputs(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, int6
     return failf(ExitCode::Usage, "micro-batches: expected at least 1, got {}", microBatches);
   // One micro-batch is the whole batch: nothing has to be cut.
   int64_t samples = 1;
-  if (isCut(signature) || microBatches > 1) {
-    auto size = batchSize(signature, inputs);
-    if (!size)
-      return size.takeError();
-    samples = *size;
-  }
+  if (isCut(signature) || microBatches > 1)
+    samples = TRY(batchSize(signature, inputs));
   if (samples == 0 && microBatches > 1)
     return refuseEmptyBatch(microBatches);
   if (microBatches > samples && microBatches > 1)
@@ -232,11 +228,10 @@ splitInputs(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, int6
                  microBatches);
 
   for (size_t i = 0; i < inputs.size() && microBatches > 1; ++i)
-    if (llvm::Error error = expectKnown(signature.inputs[i], inputs[i], samples))
-      return std::move(error);
+    TRY(expectKnown(signature.inputs[i], inputs[i], samples));
 
   std::vector<std::vector<c10::IValue>> split(microBatches);
-  auto error = guardTorchVoid(ExitCode::Usage, "cutting the inputs", [&] {
+  TRY(guardTorchVoid(ExitCode::Usage, "cutting the inputs", [&] {
     int64_t start = 0;
     for (int64_t k = 0; k < microBatches; ++k) {
       int64_t size = samples / microBatches + (k < samples % microBatches ? 1 : 0);
@@ -252,9 +247,7 @@ splitInputs(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, int6
       }
       start += size;
     }
-  });
-  if (error)
-    return error;
+  }));
   return split;
 }
 

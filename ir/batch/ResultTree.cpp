@@ -1,5 +1,7 @@
 #include "ir/batch/ResultTree.h"
 
+#include "ir/values/Elements.h"
+
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
 
@@ -54,10 +56,9 @@ OutputTree treeOf(Signature &signature, const c10::IValue &value) {
 std::optional<std::vector<c10::IValue>> childrenOf(const OutputTree &tree,
                                                    const c10::IValue &value) {
   std::vector<c10::IValue> children;
-  if (tree.kind == OutputTree::Kind::Tuple && value.isTuple())
-    children = value.toTupleRef().elements().vec();
-  if (tree.kind == OutputTree::Kind::List && value.isList())
-    children = value.toListRef().vec();
+  if ((tree.kind == OutputTree::Kind::Tuple && value.isTuple()) ||
+      (tree.kind == OutputTree::Kind::List && value.isList()))
+    children = elementsIn(value);
   if (tree.kind == OutputTree::Kind::Dict && value.isGenericDict() &&
       value.toGenericDict().size() == tree.keys.size())
     for (const std::string &key : tree.keys)

@@ -67,22 +67,17 @@ struct Results {
 
 private:
   static std::vector<at::Tensor> tensorsOf(const c10::IValue &value) {
-    std::vector<at::Tensor> tensors;
-    forEachTensor(value, [&](const at::Tensor &tensor) {
-      if (tensor.defined())
-        tensors.push_back(tensor);
-    });
+    std::vector<at::Tensor> tensors = tensorsIn(value);
+    llvm::erase_if(tensors, [](const at::Tensor &tensor) { return !tensor.defined(); });
     return tensors;
   }
 };
 
 /// Whether all entries are vectors of features: a row of numbers has no samples.
 bool areVectors(const c10::IValue &value) {
-  bool all = true;
-  forEachTensor(value, [&](const at::Tensor &tensor) {
-    all = all && tensor.defined() && tensor.dim() == 1 && tensor.is_floating_point();
+  return llvm::all_of(tensorsIn(value), [](const at::Tensor &tensor) {
+    return tensor.defined() && tensor.dim() == 1 && tensor.is_floating_point();
   });
-  return all;
 }
 
 /// The first dimension of the first tensor that has dimensions.

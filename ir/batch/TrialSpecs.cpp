@@ -25,7 +25,7 @@ TensorSpec withoutBatch(TensorSpec spec) {
 
 void describeResults(Signature &signature, const CutTrial &trial) {
   describeResult(signature, trial.example.results.front());
-  for (const Experiment *experiment : trial.experiments())
+  for (const auto &[experiment, samples] : trial.experiments())
     for (const c10::IValue &result : experiment->results)
       agreeWithResult(signature, result);
 }

@@ -1,7 +1,7 @@
 // The links and devices of a cluster in the simulator's form.
 #pragma once
 
-#include "ir/plan/Cluster.h"
+#include "ir/costs/Cluster.h"
 #include "ir/schedule/ProgramCosts.h"
 
 namespace pipec {

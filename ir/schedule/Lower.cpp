@@ -178,14 +178,6 @@ private:
     }
   }
 
-  static OpKind opOf(ActionKind kind) {
-    return kind == ActionKind::Forward        ? OpKind::Forward
-           : kind == ActionKind::FullBackward ? OpKind::Backward
-           : kind == ActionKind::InputGrad    ? OpKind::InputGrad
-           : kind == ActionKind::WeightGrad   ? OpKind::WeightGrad
-                                              : OpKind::Recompute;
-  }
-
   void lowerRank(size_t rank) {
     std::vector<Op> &ops = program_.ranks[rank];
     ops.reserve(countOps(rank));

@@ -16,6 +16,7 @@
 //     F 1 mb=0
 #include "ir/schedule/Program.h"
 
+#include "ir/support/Check.h"
 #include "ir/support/Error.h"
 #include "ir/support/Llvm.h"
 #include "llvm/ADT/StringExtras.h"
@@ -32,13 +33,14 @@ struct OpWord {
   OpKind kind;
   llvm::StringLiteral word;
   OpForm form;
+  ActionKind action = ActionKind::Forward; // of OpForm::Compute
 };
 constexpr OpWord kOpWords[] = {
-    {OpKind::Forward, "F", OpForm::Compute},
-    {OpKind::Backward, "B", OpForm::Compute},
-    {OpKind::InputGrad, "I", OpForm::Compute},
-    {OpKind::WeightGrad, "W", OpForm::Compute},
-    {OpKind::Recompute, "R", OpForm::Compute},
+    {OpKind::Forward, "F", OpForm::Compute, ActionKind::Forward},
+    {OpKind::Backward, "B", OpForm::Compute, ActionKind::FullBackward},
+    {OpKind::InputGrad, "I", OpForm::Compute, ActionKind::InputGrad},
+    {OpKind::WeightGrad, "W", OpForm::Compute, ActionKind::WeightGrad},
+    {OpKind::Recompute, "R", OpForm::Compute, ActionKind::Recompute},
     {OpKind::Post, "POST", OpForm::Message},
     {OpKind::Send, "SEND", OpForm::Message},
     {OpKind::Take, "TAKE", OpForm::Message},
@@ -186,9 +188,18 @@ bool parseLane(llvm::StringRef line, size_t number, Lane &lane) {
 
 } // namespace
 
-bool isCompute(OpKind kind) {
-  return kind == OpKind::Forward || kind == OpKind::Backward || kind == OpKind::InputGrad ||
-         kind == OpKind::WeightGrad || kind == OpKind::Recompute;
+bool isCompute(OpKind kind) { return wordOf(kind).form == OpForm::Compute; }
+
+ActionKind actionOf(OpKind compute) {
+  PIPEC_ASSERT(isCompute(compute), "the op runs a stage");
+  return wordOf(compute).action;
+}
+
+OpKind opOf(ActionKind compute) {
+  for (const OpWord &row : kOpWords)
+    if (row.form == OpForm::Compute && row.action == compute)
+      return row.kind;
+  llvm_unreachable("the action runs a stage");
 }
 
 bool isCollective(OpKind kind) {

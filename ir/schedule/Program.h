@@ -27,6 +27,10 @@ enum class OpKind : uint8_t {
 };
 /// True for ops that run a stage on a micro-batch: F B I W R.
 bool isCompute(OpKind kind);
+/// The action that such an op carries out.
+ActionKind actionOf(OpKind compute);
+/// The op that carries out an action, of the actions that occupy a rank.
+OpKind opOf(ActionKind compute);
 /// True for ops that all ranks of a group run together, in one order.
 bool isCollective(OpKind kind);
 

@@ -34,17 +34,7 @@ llvm::Error checkChannels(const Plan &plan) {
 
 /// The action of an op, if PyTorch has one.
 std::optional<Action> actionOf(const Op &op, const Plan &plan) {
-  switch (op.kind) {
-  case OpKind::Forward:
-    return Action{ActionKind::Forward, op.stage, op.microBatch};
-  case OpKind::Backward:
-    return Action{ActionKind::FullBackward, op.stage, op.microBatch};
-  case OpKind::InputGrad:
-    return Action{ActionKind::InputGrad, op.stage, op.microBatch};
-  case OpKind::WeightGrad:
-    return Action{ActionKind::WeightGrad, op.stage, op.microBatch};
-  case OpKind::Send:
-  case OpKind::Take: {
+  if (op.kind == OpKind::Send || op.kind == OpKind::Take) {
     const size_t from = plan.channels[op.channel].from.stage;
     const bool send = op.kind == OpKind::Send;
     if (op.payload == Payload::Activation)
@@ -53,16 +43,10 @@ std::optional<Action> actionOf(const Op &op, const Plan &plan) {
     return Action{send ? ActionKind::SendBackward : ActionKind::ReceiveBackward,
                   send ? from + 1 : from, op.microBatch};
   }
-  case OpKind::Recompute:
-  case OpKind::Post:
-  case OpKind::Reduce: // written after the last backward
-  case OpKind::TieReduce:
-  case OpKind::Norm:
-  case OpKind::Finite:
-  case OpKind::Optimize:
+  // A REDUCE is written after the last backward.
+  if (!isCompute(op.kind) || op.kind == OpKind::Recompute)
     return std::nullopt;
-  }
-  llvm_unreachable("every op was looked at");
+  return Action{actionOf(op.kind), op.stage, op.microBatch};
 }
 
 /// PyTorch sends everything between two ranks over one connection without tags: receives come in

@@ -23,11 +23,7 @@ public:
     for (part_ = 0; part_ < list_.parts; ++part_) {
       next_.assign(n + 1, kInfinity);
       begins_.emplace_back(n + 1, 0);
-      if (list_.monotone)
-        fill(part_ + 1, n, part_, n - 1);
-      else
-        for (size_t end = part_ + 1; end <= n; ++end)
-          choose(end, part_, n - 1);
+      fill(part_ + 1, n, part_, n - 1);
       best_ = next_;
     }
     if (best_[n] == kInfinity)

@@ -69,10 +69,8 @@ llvm::Error TensorRows::build() {
     bytes[entry.storage] = std::max(bytes[entry.storage], entry.extent);
   std::map<int64_t, at::Tensor> storages; // one row of bytes each
   for (const auto &[number, size] : bytes)
-    if (llvm::Error error = guardTorchVoid(
-            ExitCode::Unreadable, fmt::format("storage {} of {} bytes", number, size),
-            [&] { storages[number] = at::zeros({size}, at::kByte); }))
-      return error;
+    TRY(guardTorchVoid(ExitCode::Unreadable, fmt::format("storage {} of {} bytes", number, size),
+                       [&] { storages[number] = at::zeros({size}, at::kByte); }));
   for (Entry &entry : entries_) {
     llvm::Error filled = llvm::Error::success();
     llvm::Error built = guardTorchVoid(ExitCode::Unreadable, "building the tensor", [&] {

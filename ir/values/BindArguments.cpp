@@ -4,6 +4,7 @@
 #include "ir/plan/DefaultValue.h"
 #include "ir/support/Check.h"
 #include "ir/support/Try.h"
+#include "ir/values/Elements.h"
 
 #include <ATen/core/Dict.h>
 #include <ATen/core/List.h>
@@ -15,15 +16,11 @@ namespace {
 
 std::optional<c10::IValue> convert(const c10::IValue &value, const c10::TypePtr &type);
 
-std::vector<c10::IValue> elementsOf(const c10::IValue &value) {
-  return value.isTuple() ? value.toTupleRef().elements().vec() : value.toListRef().vec();
-}
-
 std::optional<c10::IValue> toList(const c10::IValue &value, const c10::ListType &type) {
   if (!value.isList() && !value.isTuple())
     return std::nullopt;
   c10::impl::GenericList list(type.getElementType());
-  for (const c10::IValue &element : elementsOf(value)) {
+  for (const c10::IValue &element : elementsIn(value)) {
     auto converted = convert(element, type.getElementType());
     if (!converted)
       return std::nullopt;
@@ -35,7 +32,7 @@ std::optional<c10::IValue> toList(const c10::IValue &value, const c10::ListType 
 std::optional<c10::IValue> toTuple(const c10::IValue &value, const c10::TupleTypePtr &type) {
   if (!value.isList() && !value.isTuple())
     return std::nullopt;
-  std::vector<c10::IValue> given = elementsOf(value), converted;
+  std::vector<c10::IValue> given = elementsIn(value), converted;
   if (given.size() != type->elements().size())
     return std::nullopt;
   for (size_t i = 0; i < given.size(); ++i) {

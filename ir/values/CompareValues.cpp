@@ -1,6 +1,7 @@
 #include "ir/values/CompareValues.h"
 
 #include "ir/plan/OutputPath.h"
+#include "ir/values/Elements.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <ATen/ops/view_as_real.h>
@@ -93,7 +94,7 @@ public:
     // A values file turns named tuples into tuples and types of lists into "any": only the shape of
     // the tree counts.
     if ((expected.isTuple() || expected.isList()) && (actual.isTuple() || actual.isList()))
-      return sequences(elements(expected), elements(actual), path);
+      return sequences(elementsIn(expected), elementsIn(actual), path);
     if (expected.isGenericDict() && actual.isGenericDict())
       return dicts(expected.toGenericDict(), actual.toGenericDict(), path);
     if (expected.isDouble() && actual.isDouble()) {
@@ -110,9 +111,6 @@ public:
   }
 
 private:
-  static std::vector<c10::IValue> elements(const c10::IValue &value) {
-    return value.isTuple() ? value.toTupleRef().elements().vec() : value.toListRef().vec();
-  }
   template <typename T> static std::string text(const T &value) {
     std::ostringstream stream;
     stream << value;

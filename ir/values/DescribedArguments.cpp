@@ -233,11 +233,10 @@ llvm::Expected<Arguments> describedArguments(llvm::StringRef text, uint64_t seed
   Arguments arguments;
   for (size_t i = 0; i < items.size(); ++i) {
     Random position(seed + i); // one further step decorrelates neighbours
-    auto tensor = guardTorch(ExitCode::Usage, "making inputs " + text.str(),
-                             [&] { return randomTensor(items[i], Random(position.bits())); });
-    if (!tensor)
-      return tensor.takeError();
-    arguments.positional.emplace_back(std::move(*tensor));
+    at::Tensor tensor = TRY(guardTorch(ExitCode::Usage, "making inputs " + text.str(), [&] {
+      return randomTensor(items[i], Random(position.bits()));
+    }));
+    arguments.positional.emplace_back(std::move(tensor));
   }
   return arguments;
 }

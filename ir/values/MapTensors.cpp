@@ -20,6 +20,12 @@ void forEachTensor(const c10::IValue &value, llvm::function_ref<void(const at::T
       forEachTensor(entry.value(), visit);
 }
 
+std::vector<at::Tensor> tensorsIn(const c10::IValue &value) {
+  std::vector<at::Tensor> tensors;
+  forEachTensor(value, [&](const at::Tensor &tensor) { tensors.push_back(tensor); });
+  return tensors;
+}
+
 c10::IValue mapTensors(const c10::IValue &value,
                        llvm::function_ref<at::Tensor(const at::Tensor &)> map) {
   if (value.isTensor())

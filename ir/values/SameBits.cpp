@@ -13,7 +13,7 @@ namespace {
 std::vector<at::Tensor> tensorsOf(llvm::ArrayRef<c10::IValue> values) {
   std::vector<at::Tensor> tensors;
   for (const c10::IValue &value : values)
-    forEachTensor(value, [&](const at::Tensor &tensor) { tensors.push_back(tensor); });
+    llvm::append_range(tensors, tensorsIn(value));
   return tensors;
 }
 

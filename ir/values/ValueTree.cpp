@@ -31,11 +31,10 @@ llvm::Expected<at::Tensor> tensorOfView(const TensorView &view, const std::strin
   }
   if (view.bytes != expected)
     return failf(ExitCode::Usage, "{}: expected {} bytes, got {}", name, expected, view.bytes);
-  auto tensor = guardTorch(ExitCode::Usage, name, [&] { return at::empty(view.shape, *dtype); });
-  if (!tensor)
-    return tensor.takeError();
+  at::Tensor tensor =
+      TRY(guardTorch(ExitCode::Usage, name, [&] { return at::empty(view.shape, *dtype); }));
   llvm::StringRef elements(static_cast<const char *>(view.data), view.bytes);
-  TRY(setElements(*tensor, elements));
+  TRY(setElements(tensor, elements));
   return tensor;
 }
 

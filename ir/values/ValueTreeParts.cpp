@@ -2,6 +2,7 @@
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "ir/text/TensorText.h"
+#include "ir/values/Elements.h"
 #include "ir/values/TensorViews.h"
 #include "ir/values/ValueTree.h"
 #include "llvm/ADT/StringExtras.h"
@@ -57,11 +58,7 @@ std::vector<std::pair<std::string, c10::IValue>> partsOf(const c10::IValue &valu
       parts.emplace_back(keyText(entry.key()), entry.value());
     return parts;
   }
-  std::vector<c10::IValue> elements;
-  if (value.isTuple())
-    elements = value.toTupleRef().elements().vec();
-  if (value.isList())
-    elements = value.toListRef().vec();
+  std::vector<c10::IValue> elements = elementsIn(value);
   for (size_t i = 0; i < elements.size(); ++i)
     parts.emplace_back(std::to_string(i), std::move(elements[i]));
   return parts;

@@ -53,11 +53,9 @@ private:
   }
 
   static bool holdsNested(const c10::IValue &value) {
-    bool any = false;
-    forEachTensor(value, [&](const at::Tensor &tensor) {
-      any = any || (tensor.defined() && tensor.is_nested());
+    return llvm::any_of(tensorsIn(value), [](const at::Tensor &tensor) {
+      return tensor.defined() && tensor.is_nested();
     });
-    return any;
   }
 
   static bool mayMake(torch::jit::Block &block) {

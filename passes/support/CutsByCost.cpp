@@ -73,7 +73,7 @@ llvm::Expected<std::vector<size_t>> cutsByCost(const std::vector<int64_t> &costs
   };
   const size_t items = at.size() - 1;
   const std::optional<std::vector<size_t>> best =
-      cutList({items, stages, ofPart, ListCut::Least::Largest, /*monotone=*/true});
+      cutList({items, stages, ofPart, ListCut::Least::Largest});
   PIPEC_ASSERT(best, "a list with enough places has a cut");
   int64_t least = 0;
   for (size_t s = 0; s < stages; ++s)
@@ -90,7 +90,7 @@ llvm::Expected<std::vector<size_t>> cutsByCost(const std::vector<int64_t> &costs
     return share * share + weights[end - 1];
   };
   const std::optional<std::vector<size_t>> even =
-      cutList({items, stages, unevenness, ListCut::Least::Sum, /*monotone=*/true});
+      cutList({items, stages, unevenness, ListCut::Least::Sum});
   PIPEC_ASSERT(even, "the best cut is within its bound");
   std::vector<size_t> boundaries;
   for (size_t begin : *even)

@@ -1,6 +1,7 @@
 #include "tests/runtime/SmallTraining.h"
 
 #include "compiler/Compiler.h"
+#include "ir/checkpoint/CheckpointValues.h"
 #include "ir/values/ValueFiles.h"
 #include "tests/runtime/SmallPipeline.h"
 #include "tests/support/Matchers.h"
@@ -12,6 +13,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <fstream>
+#include <map>
 
 namespace pipec {
 
@@ -95,6 +97,24 @@ llvm::Error train(const Training &how, c10::IValue *trained) {
     *trained =
         c10::ivalue::Tuple::create({pipeline->state().ivalue(), pipeline->gradients().ivalue()});
   return llvm::Error::success();
+}
+
+ValueTree optimizerStateIn(const std::string &checkpoints) {
+  const ReadCheckpoint read =
+      take(readCheckpoint(checkpoints, WhichCheckpoint::Newest,
+                          [](const auto &, const auto &) { return llvm::Error::success(); }));
+  std::map<std::string, c10::IValue> states;
+  for (const SavedValue &saved : read.values.all()) {
+    c10::impl::GenericDict state(c10::StringType::get(), c10::AnyType::get());
+    for (const auto &[key, value] : saved.optimizer)
+      state.insert(key, value);
+    if (!saved.optimizer.empty())
+      states.emplace(saved.about.name, state);
+  }
+  c10::impl::GenericDict dict(c10::StringType::get(), c10::AnyType::get());
+  for (const auto &[name, state] : states)
+    dict.insert(name, state);
+  return ValueTree::of(dict);
 }
 
 } // namespace pipec

@@ -1,8 +1,8 @@
 // A small model that is compiled and trained, for tests of the runtime.
 #pragma once
 
+#include "compiler/planner/RecomputeWish.h"
 #include "ir/plan/Plan.h"
-#include "ir/plan/RecomputeChoice.h"
 #include "runtime/Pipeline.h"
 
 #include <ATen/core/ivalue.h>
@@ -30,5 +30,10 @@ PipelineOptions runTrained(const Training &how);
 /// Three steps; the first error. `trained` gets a pair: weights, and the gradients of the last
 /// step.
 llvm::Error train(const Training &how, c10::IValue *trained = nullptr);
+
+/// The optimizer's state in the newest checkpoint of a directory: by the first name of each
+/// parameter a dict with PyTorch's keys, as "exp_avg" and "step". Parameters without one are left
+/// out.
+ValueTree optimizerStateIn(const std::string &checkpoints);
 
 } // namespace pipec

@@ -1,8 +1,8 @@
 // Cluster files and cost tables: strict reading, what links stand for, and that the
 // examples of the documentation are read.
-#include "ir/plan/Cluster.h"
+#include "ir/costs/Cluster.h"
 
-#include "ir/plan/CostTable.h"
+#include "ir/costs/CostTable.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/FileSystem.h"
 #include "tests/support/Matchers.h"

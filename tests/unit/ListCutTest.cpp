@@ -112,21 +112,17 @@ TEST(ListCut, isTheBestOfAllForEveryKindOfCost) {
   std::mt19937 random(11);
   for (int round = 0; round < 400; ++round) {
     const size_t items = 2 + random() % 8, parts = 1 + random() % std::min<size_t>(items, 4);
-    std::vector<double> before(items + 1, 0), ends(items + 1, 0), speeds(parts, 1);
+    std::vector<double> before(items + 1, 0), ends(items + 1, 0);
     for (size_t i = 0; i < items; ++i) {
       before[i + 1] = before[i] + static_cast<double>(random() % 50);
       ends[i + 1] = static_cast<double>(random() % 20);
     }
-    const bool monotone = round % 2 == 0, squares = round % 4 > 1;
-    if (!monotone)
-      for (double &speed : speeds)
-        speed = static_cast<double>(1 + random() % 4);
-    auto cost = [&](size_t part, size_t begin, size_t end) {
-      const double own = (before[end] - before[begin]) * speeds[part];
+    const bool squares = round % 2 > 0;
+    auto cost = [&](size_t, size_t begin, size_t end) {
+      const double own = before[end] - before[begin];
       return squares ? own * own + ends[end] : own;
     };
-    const ListCut list{items, parts, cost, squares ? ListCut::Least::Sum : ListCut::Least::Largest,
-                       monotone};
+    const ListCut list{items, parts, cost, squares ? ListCut::Least::Sum : ListCut::Least::Largest};
     const std::optional<std::vector<size_t>> found = cutList(list);
     ASSERT_TRUE(found.has_value());
     ASSERT_EQ(found->size(), parts - 1);

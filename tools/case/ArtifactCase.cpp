@@ -204,12 +204,10 @@ llvm::Error CaseWriter::record(const Plan &plan, const CaseSource &source) {
     int64_t size = TRY(batchSize(plan.signature, example));
     samples = size * options.microBatches;
   }
-  auto batch = guardTorch(ExitCode::Other, "making the batch of the case",
-                          [&] { return batchOf(plan.signature, example, samples); });
-  if (!batch)
-    return batch.takeError();
-  TRY(writeValue(temporary_.path() + "/inputs.pt", c10::ivalue::Tuple::create(*batch)));
-  c10::IValue result = TRY(reference.infer(*batch));
+  const auto batch = TRY(guardTorch(ExitCode::Other, "making the batch of the case",
+                                    [&] { return batchOf(plan.signature, example, samples); }));
+  TRY(writeValue(temporary_.path() + "/inputs.pt", c10::ivalue::Tuple::create(batch)));
+  c10::IValue result = TRY(reference.infer(batch));
   TRY(writeValue(temporary_.path() + "/outputs.pt", result));
   ArtifactCase case_;
   case_.sourceDigest = plan.sourceDigest;

@@ -1,7 +1,7 @@
 // Values of options: numbers, sizes and times with our own messages, and choices by name.
 #pragma once
 
-#include "ir/plan/RecomputeChoice.h"
+#include "compiler/planner/RecomputeWish.h"
 #include "ir/support/Error.h"
 #include "ir/support/Try.h"
 #include "llvm/Support/CommandLine.h"

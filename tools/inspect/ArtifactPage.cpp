@@ -1,6 +1,6 @@
 #include "tools/inspect/ArtifactPage.h"
 
-#include "ir/plan/CostTable.h"
+#include "ir/costs/CostTable.h"
 #include "ir/schedule/Lower.h"
 #include "ir/schedule/TorchComms.h"
 #include "ir/support/CannotRead.h"

@@ -1,6 +1,6 @@
 #include "tools/report/PlanTiming.h"
 
-#include "ir/plan/Cluster.h"
+#include "ir/costs/Cluster.h"
 #include "ir/schedule/ActionTiming.h"
 #include "ir/schedule/Lower.h"
 #include "ir/schedule/NamedSchedule.h"

@@ -1,7 +1,7 @@
 // The modules of a whole artifact as one tree, over all its stages.
 #pragma once
 
-#include "ir/plan/CostTable.h"
+#include "ir/costs/CostTable.h"
 #include "ir/plan/Plan.h"
 
 #include <optional>

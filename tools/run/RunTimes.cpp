@@ -1,6 +1,6 @@
 #include "tools/run/RunTimes.h"
 
-#include "ir/plan/Cluster.h"
+#include "ir/costs/Cluster.h"
 
 #include <algorithm>
 #include <map>

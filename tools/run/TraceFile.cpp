@@ -12,32 +12,6 @@ namespace {
 
 using llvm::json::Object;
 
-/// Of an op that occupies its rank with a stage: its letter in a schedule; else 0.
-char letterOf(OpKind kind) {
-  switch (kind) {
-  case OpKind::Forward:
-    return 'F';
-  case OpKind::Backward:
-    return 'B';
-  case OpKind::InputGrad:
-    return 'I';
-  case OpKind::WeightGrad:
-    return 'W';
-  case OpKind::Recompute:
-    return 'R';
-  case OpKind::Post:
-  case OpKind::Send:
-  case OpKind::Take:
-  case OpKind::Reduce:
-  case OpKind::TieReduce:
-  case OpKind::Norm:
-  case OpKind::Finite:
-  case OpKind::Optimize:
-    return 0;
-  }
-  return 0;
-}
-
 /// Lane, payload, channel, sending stage and micro-batch: what a SEND and its TAKE agree in.
 using Message = std::tuple<uint32_t, Payload, uint32_t, uint32_t, int32_t>;
 Message messageOf(const Op &op) {
@@ -74,13 +48,13 @@ public:
 
 private:
   void span(size_t pid, const Op &op, const Timing::Interval &time) {
-    const char letter = letterOf(op.kind);
-    if (!letter) {
-      events_.span(pid, toString(op), isCollective(op.kind) ? "collective" : "transfer", time, {});
+    const std::string text = toString(op);
+    if (!isCompute(op.kind)) {
+      events_.span(pid, text, isCollective(op.kind) ? "collective" : "transfer", time, {});
       return;
     }
-    events_.span(pid, fmt::format("{}/{}/{}", op.stage, op.microBatch, letter),
-                 std::string(1, letter), time,
+    const std::string letter = text.substr(0, 1); // as in a schedule
+    events_.span(pid, fmt::format("{}/{}/{}", op.stage, op.microBatch, letter), letter, time,
                  Object{{"stage", static_cast<int64_t>(op.stage)},
                         {"micro_batch", static_cast<int64_t>(op.microBatch)}});
   }

@@ -150,8 +150,8 @@ llvm::Expected<int64_t> TrainCheckpoints::begin(TrainingBatches &batches,
     std::vector<int64_t> steps = TRY(checkpointSteps(checkpointOption));
     if (steps.empty())
       printNote(checkpointOption + " has no checkpoint yet: starting at step 0");
-    else if (llvm::Error error = resumeFrom(checkpointOption, true, batches, seed))
-      return std::move(error);
+    else
+      TRY(resumeFrom(checkpointOption, true, batches, seed));
   } else if (given(resumeOption)) {
     TRY(resumeFrom(resumeOption.empty() ? checkpointOption : resumeOption, false, batches, seed));
   }

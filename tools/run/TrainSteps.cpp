@@ -3,6 +3,7 @@
 #include "ir/TorchError.h"
 #include "ir/support/Try.h"
 #include "ir/values/DescribedArguments.h"
+#include "ir/values/Elements.h"
 #include "ir/values/ValueFiles.h"
 #include "tools/cli/ToolMain.h"
 
@@ -27,16 +28,12 @@ llvm::Expected<Arguments> argumentsOf(const StepSource &source) {
 /// The elements of a list in a file, each the arguments of one micro-batch.
 llvm::Expected<Trainer::Batches> readPresplit(const Trainer &trainer, const std::string &path) {
   c10::IValue value = TRY(readValue(path));
-  std::vector<c10::IValue> elements;
-  if (value.isList())
-    elements = value.toListRef().vec();
-  else if (value.isTuple())
-    elements = value.toTupleRef().elements().vec();
-  else
+  if (!value.isList() && !value.isTuple())
     return failf(ExitCode::Usage,
                  "--presplit: expected a list with the arguments of each micro-batch in {}, got a "
                  "{}",
                  path, value.tagKind());
+  const std::vector<c10::IValue> elements = elementsIn(value);
   Trainer::Batches all;
   for (size_t k = 0; k < elements.size(); ++k) {
     Arguments arguments = TRY(argumentsOfValue(fmt::format("micro-batch {}", k), elements[k]));

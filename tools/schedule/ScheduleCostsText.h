@@ -1,7 +1,7 @@
 // The costs of a schedule's stages, in the form of --costs.
 #pragma once
 
-#include "ir/plan/CostTable.h"
+#include "ir/costs/CostTable.h"
 #include "tools/schedule/ScheduleProgram.h"
 
 namespace pipec {

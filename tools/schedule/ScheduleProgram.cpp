@@ -40,31 +40,6 @@ Plan planOf(const TableShape &table, size_t ranks, const ScheduleCosts &costs) {
   return plan;
 }
 
-ActionKind actionKind(OpKind kind) {
-  switch (kind) {
-  case OpKind::Forward:
-    return ActionKind::Forward;
-  case OpKind::Backward:
-    return ActionKind::FullBackward;
-  case OpKind::InputGrad:
-    return ActionKind::InputGrad;
-  case OpKind::WeightGrad:
-    return ActionKind::WeightGrad;
-  case OpKind::Recompute:
-    return ActionKind::Recompute;
-  case OpKind::Post:
-  case OpKind::Send:
-  case OpKind::Take:
-  case OpKind::Reduce:
-  case OpKind::TieReduce:
-  case OpKind::Norm:
-  case OpKind::Finite:
-  case OpKind::Optimize:
-    break;
-  }
-  llvm_unreachable("the op runs no stage");
-}
-
 bool hasOp(const Program &program, OpKind kind) {
   return llvm::any_of(program.ranks, [&](const std::vector<Op> &ops) {
     return llvm::any_of(ops, [&](const Op &op) { return op.kind == kind; });
@@ -79,7 +54,7 @@ Schedule actionsOf(const Program &program) {
     std::vector<Action> &actions = schedule.ranks.emplace_back();
     for (const Op &op : ops)
       if (isCompute(op.kind))
-        actions.emplace_back(actionKind(op.kind), op.stage, op.microBatch);
+        actions.emplace_back(actionOf(op.kind), op.stage, op.microBatch);
   }
   return schedule;
 }

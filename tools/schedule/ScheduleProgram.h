@@ -2,7 +2,7 @@
 // optimizer.
 #pragma once
 
-#include "ir/plan/Cluster.h"
+#include "ir/costs/Cluster.h"
 #include "ir/schedule/Simulate.h"
 #include "ir/schedule/TableCheck.h"
 

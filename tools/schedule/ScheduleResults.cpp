@@ -15,6 +15,12 @@
 
 namespace pipec {
 
+static void printDocument(const ScheduleCommand &command, llvm::json::Object document) {
+  document["schema_version"] = 1;
+  document["options"] = llvm::json::Object(command.options);
+  toStdout() << printJson(std::move(document));
+}
+
 llvm::Error writeScheduleFiles(const ScheduleCommand &command, const Trial &trial, bool inBytes) {
   if (command.csv && trial.schedule)
     TRY(writeFileFor(*command.csv, toCsv(*trial.schedule), command.force));
@@ -44,10 +50,7 @@ ExitCode showTrial(const ScheduleCommand &command, const Trial &trial, bool inBy
   for (const std::string &warning : trial.warnings)
     printWarning(warning);
   if (command.json) {
-    llvm::json::Object document = trialJson(trial, inBytes);
-    document["schema_version"] = 1;
-    document["options"] = llvm::json::Object(command.options);
-    toStdout() << printJson(std::move(document));
+    printDocument(command, trialJson(trial, inBytes));
   } else {
     printTrial(toStdout(), trial, inBytes);
     toStdout() << "\n";
@@ -58,10 +61,7 @@ ExitCode showTrial(const ScheduleCommand &command, const Trial &trial, bool inBy
 
 ExitCode showTraining(const ScheduleCommand &command, const PlannedTraining &plan) {
   if (command.json) {
-    llvm::json::Object document = plannedJson(plan);
-    document["schema_version"] = 1;
-    document["options"] = llvm::json::Object(command.options);
-    toStdout() << printJson(std::move(document));
+    printDocument(command, plannedJson(plan));
   } else {
     printTrial(toStdout(), trialOf(plan), /*inBytes=*/true);
     toStdout() << "\n";
@@ -74,10 +74,7 @@ ExitCode showTraining(const ScheduleCommand &command, const PlannedTraining &pla
 
 ExitCode showBest(const ScheduleCommand &command, const AutoTrial &found, bool inBytes) {
   if (command.json) {
-    llvm::json::Object document = autoJson(found, inBytes);
-    document["schema_version"] = 1;
-    document["options"] = llvm::json::Object(command.options);
-    toStdout() << printJson(std::move(document));
+    printDocument(command, autoJson(found, inBytes));
   } else {
     printCandidates(toStdout(), found, inBytes);
     toStdout() << "\n";
@@ -94,12 +91,10 @@ llvm::Expected<ExitCode> showNoneFits(const ScheduleCommand &command, llvm::Erro
   const ErrorText why = describe(std::move(error));
   if (why.code != ExitCode::NoPlan)
     return makeError(why.code, why.message, why.help);
-  toStdout() << printJson(llvm::json::Object{{"schema_version", 1},
-                                             {"options", llvm::json::Object(command.options)},
-                                             {"schedule", nullptr},
-                                             {"makespan_ms", nullptr},
-                                             {"valid", false},
-                                             {"why", why.message}});
+  printDocument(command, llvm::json::Object{{"schedule", nullptr},
+                                            {"makespan_ms", nullptr},
+                                            {"valid", false},
+                                            {"why", why.message}});
   printVerdict(false, why.message, command.json);
   return why.code;
 }
@@ -128,9 +123,7 @@ ExitCode showComparison(const ScheduleCommand &command, const std::vector<Trial>
     }
   }
   if (command.json)
-    toStdout() << printJson(llvm::json::Object{{"schema_version", 1},
-                                               {"options", llvm::json::Object(command.options)},
-                                               {"schedules", std::move(rows)}});
+    printDocument(command, llvm::json::Object{{"schedules", std::move(rows)}});
   else
     printComparison(toStdout(), trials, command.request);
   if (worst == ExitCode::NoPlan)

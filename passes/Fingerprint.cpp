@@ -1,4 +1,4 @@
-#include "passes/support/Fingerprint.h"
+#include "passes/Fingerprint.h"
 
 #include "ir/TensorBytes.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ir/Model.h"
-#include "passes/support/StateThreading.h"
+#include "passes/attributes/StateThreading.h"
 
 namespace pipec {
 

@@ -1,4 +1,4 @@
-#include "passes/support/PureWrites.h"
+#include "passes/inplace/PureWrites.h"
 
 #include "ir/Model.h"
 #include "passes/analysis/Layouts.h"

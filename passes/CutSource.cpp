@@ -1,4 +1,4 @@
-#include "ir/plan/CutSource.h"
+#include "passes/CutSource.h"
 
 #include "llvm/Support/ErrorHandling.h"
 

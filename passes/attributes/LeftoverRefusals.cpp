@@ -1,9 +1,9 @@
-#include "passes/support/LeftoverRefusals.h"
+#include "passes/attributes/LeftoverRefusals.h"
 
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
 #include "ir/support/Try.h"
-#include "passes/support/TupleClasses.h"
+#include "passes/attributes/TupleClasses.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 

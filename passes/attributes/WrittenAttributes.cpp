@@ -1,4 +1,4 @@
-#include "passes/support/WrittenAttributes.h"
+#include "passes/attributes/WrittenAttributes.h"
 
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"

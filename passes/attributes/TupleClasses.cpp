@@ -1,4 +1,4 @@
-#include "passes/support/TupleClasses.h"
+#include "passes/attributes/TupleClasses.h"
 
 #include "ir/support/Llvm.h"
 #include "llvm/ADT/STLExtras.h"

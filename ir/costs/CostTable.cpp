@@ -1,4 +1,4 @@
-#include "ir/plan/CostTable.h"
+#include "ir/costs/CostTable.h"
 
 #include "ir/support/Json.h"
 #include "ir/support/JsonReader.h"

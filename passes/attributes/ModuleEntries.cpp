@@ -1,4 +1,4 @@
-#include "passes/support/ModuleEntries.h"
+#include "passes/attributes/ModuleEntries.h"
 
 #include <ATen/core/class_type.h>
 

@@ -1,12 +1,12 @@
-#include "passes/support/ObjectValues.h"
+#include "passes/attributes/ObjectValues.h"
 
 #include "ir/NodeInfo.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/StringSwitch.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
-#include "passes/support/StateThreading.h"
-#include "passes/support/TupleClasses.h"
+#include "passes/attributes/StateThreading.h"
+#include "passes/attributes/TupleClasses.h"
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>

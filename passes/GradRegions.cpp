@@ -1,4 +1,4 @@
-#include "passes/support/GradRegions.h"
+#include "passes/GradRegions.h"
 
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"

@@ -1,4 +1,4 @@
-#include "ir/plan/Cluster.h"
+#include "ir/costs/Cluster.h"
 
 #include "ir/support/Json.h"
 #include "ir/support/JsonReader.h"

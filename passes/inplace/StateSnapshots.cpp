@@ -1,4 +1,4 @@
-#include "passes/support/StateSnapshots.h"
+#include "passes/inplace/StateSnapshots.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"

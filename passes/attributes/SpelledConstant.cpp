@@ -1,4 +1,4 @@
-#include "passes/support/SpelledConstant.h"
+#include "passes/attributes/SpelledConstant.h"
 
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
@@ -40,18 +40,14 @@ llvm::Expected<torch::jit::Value *> spelledConstant(const c10::IValue &value,
   auto insert = [&](Node *node) { return graph.insertNode(node->copyMetadata(read))->output(); };
   if (value.isList()) {
     c10::TypePtr elementType = value.type()->expect<c10::ListType>()->getElementType();
-    auto inner = elements(value.toListRef().vec(), [&](size_t) { return elementType; });
-    if (!inner)
-      return inner.takeError();
-    return insert(graph.createList(elementType, *inner));
+    const auto inner = TRY(elements(value.toListRef().vec(), [&](size_t) { return elementType; }));
+    return insert(graph.createList(elementType, inner));
   }
   if (value.isTuple()) {
     auto tupleType = value.type()->expect<c10::TupleType>();
-    auto inner = elements(value.toTupleRef().elements().vec(),
-                          [&](size_t i) { return tupleType->elements()[i]; });
-    if (!inner)
-      return inner.takeError();
-    return insert(graph.createTuple(*inner, tupleType->schema() ? tupleType : nullptr));
+    const auto inner = TRY(elements(value.toTupleRef().elements().vec(),
+                                    [&](size_t i) { return tupleType->elements()[i]; }));
+    return insert(graph.createTuple(inner, tupleType->schema() ? tupleType : nullptr));
   }
   if (value.isGenericDict()) {
     auto dictType = value.type()->expect<c10::DictType>();
@@ -60,14 +56,11 @@ llvm::Expected<torch::jit::Value *> spelledConstant(const c10::IValue &value,
       keys.push_back(item.key());
       values.push_back(item.value());
     }
-    auto keyValues = elements(keys, [&](size_t) { return dictType->getKeyType(); });
-    if (!keyValues)
-      return keyValues.takeError();
-    auto valueValues = elements(values, [&](size_t) { return dictType->getValueType(); });
-    if (!valueValues)
-      return valueValues.takeError();
-    return insert(graph.createDict(dictType->getKeyType(), dictType->getValueType(), *keyValues,
-                                   *valueValues));
+    const auto keyValues = TRY(elements(keys, [&](size_t) { return dictType->getKeyType(); }));
+    const auto valueValues =
+        TRY(elements(values, [&](size_t) { return dictType->getValueType(); }));
+    return insert(
+        graph.createDict(dictType->getKeyType(), dictType->getValueType(), keyValues, valueValues));
   }
   std::optional<Value *> inserted = torch::jit::tryInsertConstant(graph, value);
   if (!inserted)

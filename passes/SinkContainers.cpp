@@ -1,4 +1,4 @@
-#include "passes/support/SinkContainers.h"
+#include "passes/SinkContainers.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"

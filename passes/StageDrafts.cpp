@@ -1,4 +1,4 @@
-#include "passes/support/StageDrafts.h"
+#include "passes/StageDrafts.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/TopLevel.h"

@@ -1,4 +1,4 @@
-#include "passes/support/StateThreading.h"
+#include "passes/attributes/StateThreading.h"
 
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"

@@ -1,9 +1,9 @@
-#include "passes/support/TensorConstants.h"
+#include "passes/attributes/TensorConstants.h"
 
 #include "ir/Model.h"
 #include "ir/TensorKey.h"
 #include "ir/support/Llvm.h"
-#include "passes/support/ModuleEntries.h"
+#include "passes/attributes/ModuleEntries.h"
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>

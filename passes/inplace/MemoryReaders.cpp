@@ -1,4 +1,4 @@
-#include "passes/support/MemoryReaders.h"
+#include "passes/inplace/MemoryReaders.h"
 
 #include "ir/Model.h"
 #include "ir/support/Check.h"
