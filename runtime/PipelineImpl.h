@@ -23,8 +23,8 @@ struct Pipeline::Impl {
   std::unique_ptr<RankThreads> threads;
   int threadsPerRank = 1;
   bool anyNumber = true;    // the schedule fits any number of micro-batches
-  int64_t wanted = 0;       // micro-batches; 0: determined by the batch
-  int64_t microBatches = 1; // of the last call
+  int64_t wanted = 0;       // micro-batches, of all replicas; 0: determined by the batch
+  int64_t microBatches = 1; // of the last call, of all replicas
   uint64_t calls = 0;       // successful calls
   bool failed = false;      // the last call failed, and its state is not completely restored
   std::optional<ErrorText> unusable;
@@ -36,13 +36,17 @@ struct Pipeline::Impl {
   static llvm::Expected<Pipeline> load(Artifact artifact, const PipelineOptions &options);
   llvm::Error openDevices(const PipelineOptions &options);
   llvm::Error loadStages();
-  llvm::Error deliverWeights();
+  llvm::Error deliverWeights(size_t replica);
   llvm::Error prepareProgram(const PipelineOptions &options);
   void startThreads(const PipelineOptions &options);
   llvm::Error usableAgain();
   llvm::Expected<Schedule> generatedSchedule(int64_t number) const;
   llvm::Error placeRanks(const PipelineOptions &options);
+  int64_t replicas() const { return static_cast<int64_t>(core->replicas); }
   llvm::Error startTraining(const TrainingOptions &options);
+  llvm::Error addOptimizers(const OptimizerSettings &settings, const ParameterNames &names,
+                            const std::vector<bool> &isFrozen,
+                            const std::vector<std::unique_ptr<StageTraining>> &stages);
   llvm::Error startEvaluation(const PipelineOptions &options);
   llvm::Expected<BatchParts> split(const std::vector<c10::IValue> &inputs);
   llvm::Expected<BatchParts> given(const std::vector<std::vector<c10::IValue>> &cut);
