@@ -18,9 +18,10 @@ int64_t nowNs() {
 Interpreter::Interpreter(RankProgram program,
                          const std::vector<std::unique_ptr<StageExecutor>> &executors,
                          Transport &transport, size_t rank, Device &device,
-                         std::unique_ptr<RankTraining> training, int64_t inFlight)
+                         std::unique_ptr<RankTraining> training, MicroBatchRange range,
+                         int64_t inFlight)
     : program_(std::move(program)), executors_(executors), transport_(transport), rank_(rank),
-      device_(device), training_(std::move(training)), slots_(program_.slots),
+      device_(device), training_(std::move(training)), range_(range), slots_(program_.slots),
       busy_(program_.steps.size()), hostTimes_(program_.steps.size()) {
   if (inFlight > 0)
     ready_.emplace(program_, inFlight);
@@ -31,6 +32,8 @@ llvm::Error Interpreter::run(StepData &data) {
   failedMicroBatch_.reset();
   if (training_ && data.first == 0)
     training_->begin();
+  if (training_)
+    training_->beginRun({firstOf(data), range_.number});
   llvm::Error error = runSteps(data);
   if (!error && training_)
     error = training_->end(data.training);
@@ -69,7 +72,7 @@ llvm::Error Interpreter::runNext(size_t index, StepData &data) {
     return makeError(ExitCode::Other, "another rank failed");
   if (llvm::Error error = runStep(step, data, busy_[index])) {
     if (isCompute(step.kind))
-      failedMicroBatch_ = data.first + step.microBatch;
+      failedMicroBatch_ = firstOf(data) + step.microBatch;
     return error;
   }
   hostTimes_[index].end = nowNs();
@@ -88,7 +91,7 @@ llvm::Expected<size_t> Interpreter::nextReady() {
 }
 
 llvm::Error Interpreter::runStep(const Step &step, StepData &data, std::pair<Fence, Fence> &busy) {
-  const int64_t microBatch = data.first + step.microBatch; // of the whole step
+  const int64_t microBatch = firstOf(data) + step.microBatch; // of the whole step
   switch (step.kind) {
   case OpKind::Forward:
     return forward(step, data, busy);
@@ -118,6 +121,8 @@ llvm::Error Interpreter::runStep(const Step &step, StepData &data, std::pair<Fen
 
 /// The ops that come once per step, after the gradients of all its micro-batches.
 llvm::Error Interpreter::endStep(const Step &step, StepData &data) {
+  if (step.kind == OpKind::Reduce)
+    return training_->reduce(step, data.leaves);
   if (step.kind == OpKind::TieReduce)
     return training_->reduceTie(step);
   if (step.kind == OpKind::Norm)
@@ -134,7 +139,7 @@ llvm::Expected<std::vector<ReadyValue>> Interpreter::inputsOf(const Step &step,
   for (size_t i = 0; i < inputs.size(); ++i) {
     const InputSource &source = step.inputs[i];
     if (source.userInput)
-      inputs[i].value = data.inputs[data.first + step.microBatch][source.index];
+      inputs[i].value = data.inputs[firstOf(data) + step.microBatch][source.index];
     else if (source.last)
       inputs[i] = std::move(slots_[source.index]);
     else
@@ -151,7 +156,7 @@ llvm::Expected<std::vector<ReadyValue>> Interpreter::inputsOf(const Step &step,
 llvm::Error Interpreter::forward(const Step &step, StepData &data, std::pair<Fence, Fence> &busy) {
   StageExecutor &executor = *executors_[step.stage];
   std::vector<ReadyValue> inputs = TRY(inputsOf(step, data));
-  RandomKey key{data.seed, data.step, static_cast<uint64_t>(data.first + step.microBatch)};
+  RandomKey key{data.seed, data.step, static_cast<uint64_t>(firstOf(data) + step.microBatch)};
   std::vector<c10::IValue> outputs =
       TRY(training_ ? training_->stage(step.stage)
                           .forward(key, std::move(inputs), {step.split, step.recompute}, busy)
@@ -166,7 +171,7 @@ llvm::Error Interpreter::forward(const Step &step, StepData &data, std::pair<Fen
       slots_[slot] = {outputs[i], busy.second};
     for (size_t leaf : step.outputs[i].leaves)
       if (!training_ || training_->keepsLeaf(leaf))
-        data.leaves[data.first + step.microBatch][leaf] = outputs[i];
+        data.leaves[firstOf(data) + step.microBatch][leaf] = outputs[i];
   }
   return llvm::Error::success();
 }

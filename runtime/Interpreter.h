@@ -19,7 +19,8 @@ struct StepData {
   uint64_t seed = 0;
   uint64_t step = 0;
   /// A step may be several runs of the program, one per batch. Its micro-batches are numbered
-  /// through all of them: this run has those from `first` on. Only the last run ends the step.
+  /// through all of them: this run has those from `first` on, of all replicas. Only the last run
+  /// ends the step.
   int64_t first = 0;
   bool isLast = true;
   std::vector<std::vector<c10::IValue>> inputs; // [micro-batch][argument]; read only
@@ -32,11 +33,11 @@ struct StepData {
 class Interpreter {
 public:
   /// `executors[s]` is set for the stages of this rank. `training`: null for an inference.
-  /// inFlight: 0 for the program's order; else see DynamicOrder. All referenced objects must
-  /// outlive the interpreter.
+  /// `range`: the micro-batches of the rank's replica. inFlight: 0 for the program's order; else
+  /// see DynamicOrder. All referenced objects must outlive the interpreter.
   Interpreter(RankProgram program, const std::vector<std::unique_ptr<StageExecutor>> &executors,
               Transport &transport, size_t rank, Device &device,
-              std::unique_ptr<RankTraining> training, int64_t inFlight);
+              std::unique_ptr<RankTraining> training, MicroBatchRange range, int64_t inFlight);
 
   /// Runs one step. Errors: the first failure, or that another rank failed; the slots are then
   /// emptied.
@@ -64,6 +65,8 @@ public:
   std::vector<Timing::Interval> times();
 
 private:
+  /// Of this rank's first micro-batch in the step.
+  int64_t firstOf(const StepData &data) const { return data.first + range_.first; }
   llvm::Error runSteps(StepData &data);
   llvm::Expected<size_t> nextReady();
   llvm::Error runNext(size_t index, StepData &data);
@@ -81,6 +84,7 @@ private:
   size_t rank_;
   Device &device_;
   std::unique_ptr<RankTraining> training_;
+  MicroBatchRange range_;
   std::vector<ReadyValue> slots_;
   std::optional<int64_t> failedMicroBatch_;
   std::optional<DynamicOrder> ready_;

@@ -7,6 +7,7 @@
 #include "ir/values/BindArguments.h"
 #include "ir/values/ValueFiles.h"
 #include "runtime/PipelineImpl.h"
+#include "runtime/Replicas.h"
 #include "runtime/Resources.h"
 #include "runtime/ThreadSettings.h"
 
@@ -77,7 +78,7 @@ llvm::Error checkNumbers(const PipelineOptions &options) {
 llvm::Error Pipeline::Impl::openDevices(const PipelineOptions &options) {
   const Plan &plan = core->artifact.plan;
   std::vector<std::string> names =
-      TRY(deviceNames(options.devices, plan.ranks, plan.stages.size()));
+      TRY(deviceNames(options.devices, plan.ranks * core->replicas, plan.stages.size()));
   for (const std::string &name : names) {
     std::shared_ptr<Device> device = TRY(makeDevice(name));
     core->devices.push_back(std::move(device));
@@ -87,23 +88,28 @@ llvm::Error Pipeline::Impl::openDevices(const PipelineOptions &options) {
 
 llvm::Error Pipeline::Impl::loadStages() {
   const Plan &plan = core->artifact.plan;
-  for (size_t s = 0; s < plan.stages.size(); ++s) {
-    std::unique_ptr<StageExecutor> executor = TRY(StageExecutor::load(
-        core->artifact.stagePath(s), plan.stages[s], s, core->devices[plan.stages[s].rank]));
-    core->executors.push_back(std::move(executor));
+  for (size_t k = 0; k < core->replicas; ++k) {
+    for (size_t s = 0; s < plan.stages.size(); ++s) {
+      std::unique_ptr<StageExecutor> executor =
+          TRY(StageExecutor::load(core->artifact.stagePath(s), plan.stages[s], s,
+                                  core->devices[k * plan.ranks + plan.stages[s].rank]));
+      core->executorsOf(k).push_back(std::move(executor));
+    }
+    TRY(deliverWeights(k));
   }
-  return deliverWeights();
+  return llvm::Error::success();
 }
 
 /// Delivers transmitted tied weights: the owner's tensor goes to each user once, without a copy on
 /// one device.
-llvm::Error Pipeline::Impl::deliverWeights() {
+llvm::Error Pipeline::Impl::deliverWeights(size_t replica) {
+  const auto &executors = core->executorsOf(replica);
   for (const Channel &channel : core->artifact.plan.channels) {
     if (channel.kind != Channel::Kind::Weight)
       continue;
-    StageExecutor &owner = *core->executors[channel.from.stage];
+    StageExecutor &owner = *executors[channel.from.stage];
     for (const PortRef &to : channel.to) {
-      StageExecutor &user = *core->executors[to.stage];
+      StageExecutor &user = *executors[to.stage];
       TRY(guardTorchVoid(ExitCode::Other, "delivering weight " + channel.name, [&] {
         std::unique_ptr<Device::Scope> stream = user.device().enter(user.stream());
         c10::AutoGradMode noGrad(false);
@@ -118,7 +124,7 @@ llvm::Error Pipeline::Impl::deliverWeights() {
 }
 
 void Pipeline::Impl::startThreads(const PipelineOptions &options) {
-  size_t ranks = core->artifact.plan.ranks;
+  size_t ranks = core->artifact.plan.ranks * core->replicas;
   threadsPerRank = options.threads > 0 ? options.threads
                    : options.training  ? 1
                                        : defaultThreads(ranks);
@@ -149,6 +155,7 @@ llvm::Expected<Pipeline> Pipeline::load(const std::string &directory,
 llvm::Expected<Pipeline> Pipeline::Impl::load(Artifact artifact, const PipelineOptions &options) {
   const std::string directory = artifact.directory;
   TRY(checkMode(directory, artifact.plan, options));
+  TRY(checkReplicas(artifact.plan, options));
   if (llvm::Expected<Program> program = checkSchedule(artifact.scheduleCsv, artifact.plan);
       !program)
     return withContext(program.takeError(), directory + ": schedule.csv");
@@ -158,6 +165,8 @@ llvm::Expected<Pipeline> Pipeline::Impl::load(Artifact artifact, const PipelineO
   core.artifact = std::move(artifact);
   core.data.seed = options.seed;
   core.inFlight = options.dynamic;
+  core.replicas = static_cast<size_t>(options.replicas);
+  core.others.resize(core.replicas - 1);
   if (options.training)
     core.training = *options.training;
   // The program first: a schedule that does not fit is refused before any stage file is read.

@@ -17,16 +17,21 @@ struct Arguments; // ir/values/Arguments.h, which has LibTorch's headers
 struct RunTrace;  // runtime/RunTrace.h
 
 struct PipelineOptions {
-  int64_t microBatches = 0;         // 0: the plan's default, adapted to each batch: see infer()
+  int64_t microBatches = 0;         // of a replica; 0: the plan's default, adapted to each batch:
+                                    // see infer()
   int threads = 0;                  // intra-op threads per rank; 0: max(1, cores / ranks)
-  std::vector<std::string> devices; // one per rank, or one for all; empty: the plan's devices, or
-                                    // "cpu"
+  std::vector<std::string> devices; // one per rank of all replicas, or one for all; empty: the
+                                    // plan's devices, or "cpu"
   std::string scheduleName;         // "forward-only", of a training the name of any other schedule:
                                     // generated for the micro-batches; empty: scheduleCsv
   std::string scheduleCsv;          // text of a schedule; empty: the plan's schedule
   /// 0: every rank runs the ops of the schedule in its order. Else what is ready runs, with at most
   /// this many micro-batches in flight in each stage. The results have the same bits.
   int64_t dynamic = 0;
+  /// Of a training: so many copies of the pipeline, each with a thread for each of its ranks. Every
+  /// replica runs `microBatches` of each step. Gradients are summed over the replicas, and all
+  /// update their weights alike: see docs/training.md.
+  int64_t replicas = 1;
   uint64_t seed = 0;                       // key of random operators
   std::optional<TrainingOptions> training; // of an artifact compiled for training
 };
@@ -34,9 +39,9 @@ struct PipelineOptions {
 /// Measurements of one step, in nanoseconds.
 struct StepStats {
   int64_t makespanNs = 0;
-  std::vector<int64_t> stageBusyNs;
-  double bubbleMakespan = 0;    // 1 - work / (ranks * makespan)
-  double bubbleLongestSpan = 0; // the same with the longest span of a rank
+  std::vector<int64_t> stageBusyNs; // mean of its replicas
+  double bubbleMakespan = 0;        // 1 - work / (ranks * makespan)
+  double bubbleLongestSpan = 0;     // the same with the longest span of a rank
   /// Of infer(): results that could not be merged as the plan says, because their structure differs
   /// between micro-batches.
   std::vector<std::string> warnings = {};
@@ -79,12 +84,12 @@ public:
   /// Messages of the artifact's reader for the user: unknown keys of a newer minor version.
   const std::vector<std::string> &warnings() const;
 
-  /// Number of micro-batches of the last call; before any call, the number for a batch that is
-  /// large enough.
+  /// Number of micro-batches of the last call, of all replicas together; before any call, the
+  /// number for a batch that is large enough.
   int64_t microBatches() const;
   /// Intra-op threads of each rank, after defaults.
   int threads() const;
-  /// Device of each rank, as "cpu" or "cuda:0".
+  /// Device of each rank, of all replicas, as "cpu" or "cuda:0".
   std::vector<std::string> devices() const;
   /// Peak memory of each rank: of the process on the CPU, of the device's allocator on a GPU.
   std::vector<int64_t> peakMemoryBytes() const;
@@ -132,7 +137,8 @@ public:
 
   /// One step of a training on one batch: forwards and backwards of all micro-batches under the
   /// schedule, then the optimizer. Loss and gradients have the bits of Reference::step, except that
-  /// those of weights in several stages are summed in another order. Arguments and errors as for
+  /// those of weights in several stages are summed in another order, and so are all with replicas
+  /// that have several micro-batches each. Arguments and errors as for
   /// infer(), and NotFinite 11. A failed step changes nothing, with two exceptions: one that
   /// fails inside an optimizer makes the pipeline unusable; the last of too many skipped steps
   /// (TrainingOptions::mostSkipped) is over when it fails.

@@ -52,11 +52,11 @@ llvm::Expected<BatchParts> Pipeline::Impl::split(const std::vector<c10::IValue> 
   if (inputs.size() != plan.signature.inputs.size())
     return failf(ExitCode::Usage, "inputs: expected {}, got {}", plan.signature.inputs.size(),
                  inputs.size());
-  int64_t number = anyNumber ? wanted : core->program->microBatches;
+  int64_t number = anyNumber ? wanted : core->program->microBatches * replicas();
   if (!anyNumber) {
     TRY(checkScheduledNumber(plan.signature, inputs, number));
   } else if (number == 0) {
-    int64_t byBatch = TRY(microBatchNumber(plan, inputs));
+    int64_t byBatch = TRY(microBatchNumber(plan, inputs, replicas()));
     number = byBatch;
   }
   BatchParts parts = TRY(splitBatch(plan.signature, inputs, number));
@@ -135,6 +135,8 @@ void Pipeline::Impl::measure(StepStats &stats, int64_t makespanNs) {
         static_cast<double>(span) * static_cast<double>(core->program->interpreters.size());
     return capacity > 0 ? std::max(0.0, 1 - static_cast<double>(work) / capacity) : 0.0;
   };
+  for (int64_t &busy : stats.stageBusyNs)
+    busy /= replicas();
   stats.bubbleMakespan = idle(makespanNs);
   stats.bubbleLongestSpan = idle(longestSpan);
 }
@@ -142,8 +144,9 @@ void Pipeline::Impl::measure(StepStats &stats, int64_t makespanNs) {
 /// Of a call: keeps its state, or restores the one from before it.
 llvm::Error Pipeline::Impl::endCall(llvm::Error error) {
   if (!error) {
-    for (auto &executor : core->executors)
-      executor->keepState();
+    for (size_t k = 0; k < core->replicas; ++k)
+      for (auto &executor : core->executorsOf(k))
+        executor->keepState();
     ++calls;
     return llvm::Error::success();
   }

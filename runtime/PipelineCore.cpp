@@ -16,6 +16,7 @@ llvm::Error PipelineCore::prepare(const Schedule &schedule, int64_t microBatches
   shape.microBatches = microBatches;
   if (training)
     shape = trainingShape(plan, schedule, microBatches, training->updates());
+  shape.replicas = replicas;
   Program lowered = TRY(lower(schedule, plan, shape));
   TRY(check(lowered, plan, shape));
   if (inFlight > 0)
@@ -24,14 +25,16 @@ llvm::Error PipelineCore::prepare(const Schedule &schedule, int64_t microBatches
   ready.microBatches = microBatches;
   ready.transport = makeInProcessTransport(lowered.lanes, devices);
   ready.collectives = makeInProcessCollectives(lowered.groups, devices);
-  for (size_t rank = 0; rank < plan.ranks; ++rank) {
+  for (size_t rank = 0; rank < lowered.ranks.size(); ++rank) {
+    const size_t replica = rank / plan.ranks;
     RankProgram resolved = TRY(resolve(lowered, rank, plan, microBatches));
     std::unique_ptr<RankTraining> ofRank;
     if (training)
-      ofRank = std::make_unique<RankTraining>(rank, plan, trainings, *ready.collectives);
-    ready.interpreters.push_back(
-        std::make_unique<Interpreter>(std::move(resolved), executors, *ready.transport, rank,
-                                      *devices[rank], std::move(ofRank), inFlight));
+      ofRank = std::make_unique<RankTraining>(rank, plan, trainingsOf(replica), *ready.collectives);
+    const MicroBatchRange ofReplica{static_cast<int64_t>(replica) * microBatches, microBatches};
+    ready.interpreters.push_back(std::make_unique<Interpreter>(
+        std::move(resolved), executorsOf(replica), *ready.transport, rank, *devices[rank],
+        std::move(ofRank), ofReplica, inFlight));
   }
   ready.run = {std::move(lowered), std::move(shape), {}};
   program = std::move(ready);
@@ -62,9 +65,10 @@ void PipelineCore::runRank(size_t rank) {
 void PipelineCore::restoreRank(size_t rank) {
   llvm::Error error = guardTorchVoid(ExitCode::Other, "device " + devices[rank]->name(),
                                      [&] { devices[rank]->finish(); });
-  for (size_t s = 0; s < executors.size() && !error; ++s)
-    if (artifact.plan.stages[s].rank == rank)
-      error = executors[s]->restoreState();
+  const auto &stages = executorsOf(rank / artifact.plan.ranks);
+  for (size_t s = 0; s < stages.size() && !error; ++s)
+    if (artifact.plan.stages[s].rank == rank % artifact.plan.ranks)
+      error = stages[s]->restoreState();
   if (!error)
     error = guardTorchVoid(ExitCode::Other, "device " + devices[rank]->name(),
                            [&] { devices[rank]->finish(); });

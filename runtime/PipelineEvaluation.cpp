@@ -261,8 +261,8 @@ std::vector<std::string> placeLike(const PipelineCore &training, Artifact &artif
   plan.ranks = trained.ranks;
   artifact.scheduleCsv = toCsv(forwardOnly(plan, plan.microBatches));
   std::vector<std::string> names;
-  for (const auto &device : training.devices)
-    names.push_back(device->name());
+  for (size_t rank = 0; rank < plan.ranks; ++rank) // of replica 0, whose weights are read
+    names.push_back(training.devices[rank]->name());
   return names;
 }
 
@@ -332,7 +332,8 @@ llvm::Expected<Evaluation> Pipeline::evaluate(const std::vector<c10::IValue> &in
   if (run.anyNumber && signature.batchSymbolic)
     run.wanted =
         std::min(impl_->wanted ? impl_->wanted
-                               : std::max<int64_t>(impl_->core->artifact.plan.microBatches, 1),
+                               : std::max<int64_t>(impl_->core->artifact.plan.microBatches, 1) *
+                                     impl_->replicas(),
                  std::max<int64_t>(batchSizeOr(1, signature, inputs), 1));
   BatchParts parts = TRY(run.split(inputs));
   llvm::Error error = run.runBatch(parts, inputs, nullptr);

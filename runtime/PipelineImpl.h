@@ -23,8 +23,8 @@ struct Pipeline::Impl {
   std::unique_ptr<RankThreads> threads;
   int threadsPerRank = 1;
   bool anyNumber = true;    // the schedule fits any number of micro-batches
-  int64_t wanted = 0;       // micro-batches; 0: determined by the batch
-  int64_t microBatches = 1; // of the last call
+  int64_t wanted = 0;       // micro-batches, of all replicas; 0: determined by the batch
+  int64_t microBatches = 1; // of the last call, of all replicas
   uint64_t calls = 0;       // successful calls
   bool failed = false;      // the last call failed, and its state is not completely restored
   std::optional<ErrorText> unusable;
@@ -37,7 +37,7 @@ struct Pipeline::Impl {
   static llvm::Expected<Pipeline> load(Artifact artifact, const PipelineOptions &options);
   llvm::Error openDevices(const PipelineOptions &options);
   llvm::Error loadStages();
-  llvm::Error deliverWeights();
+  llvm::Error deliverWeights(size_t replica);
   void startThreads(const PipelineOptions &options);
   // PipelineSchedule.cpp
   llvm::Error placeRanks(const PipelineOptions &options);
@@ -55,7 +55,11 @@ struct Pipeline::Impl {
   llvm::Error usableAgain();
   llvm::Error restore();
   // PipelineTraining.cpp, PipelineSteps.cpp, checkpoint/PipelineCheckpoint.cpp
+  int64_t replicas() const { return static_cast<int64_t>(core->replicas); }
   llvm::Error startTraining(const TrainingOptions &options);
+  llvm::Error addOptimizers(const OptimizerSettings &settings, const ParameterNames &names,
+                            const std::vector<bool> &isFrozen,
+                            const std::vector<std::unique_ptr<StageTraining>> &stages);
   llvm::Error canStep();
   llvm::Error runBatches(std::vector<BatchParts> &batches, StepStats *stats);
   llvm::Expected<TrainedStep> step(std::vector<BatchParts> batches, StepStats *stats);

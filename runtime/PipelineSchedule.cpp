@@ -47,7 +47,6 @@ llvm::Error Pipeline::Impl::placeRanks(const PipelineOptions &options) {
       return failf(ExitCode::Usage, "--schedule: expected a table of {} stages, got {}",
                    plan.stages.size(), shape.stages);
     plan.microBatches = shape.microBatches;
-    wanted = shape.microBatches;
     place({{}, shape.rankOfStage, table.ranks.size()}, plan);
     return llvm::Error::success();
   }
@@ -70,12 +69,12 @@ llvm::Error Pipeline::Impl::prepareProgram(const PipelineOptions &options) {
                      "schedule " + options.scheduleName + ": expected forward-only or a CSV file");
   scheduleName = generatedName(plan, options);
   anyNumber = !scheduleName.empty();
-  wanted = options.microBatches;
-  microBatches = wanted ? wanted : std::max<int64_t>(plan.microBatches, 1);
+  wanted = options.microBatches * replicas();
+  microBatches = wanted ? wanted : std::max<int64_t>(plan.microBatches, 1) * replicas();
   if (anyNumber)
     return llvm::Error::success();
   Schedule schedule = TRY(givenSchedule(core->artifact, options));
-  llvm::Error error = core->prepare(schedule, microBatches);
+  llvm::Error error = core->prepare(schedule, microBatches / replicas());
   return error && !options.scheduleCsv.empty() ? withContext(std::move(error), "--schedule")
                                                : std::move(error);
 }
@@ -94,9 +93,15 @@ llvm::Expected<Schedule> Pipeline::Impl::generatedSchedule(int64_t number) const
 }
 
 llvm::Error Pipeline::Impl::prepareFor(int64_t number) {
-  if (!core->program || core->program->microBatches != number) {
-    Schedule schedule = TRY(generatedSchedule(number));
-    TRY(core->prepare(schedule, number));
+  if (number % replicas() != 0)
+    return failf(ExitCode::Usage,
+                 "micro-batches: expected a multiple of {}, so that each replica has as many, got "
+                 "{}",
+                 replicas(), number);
+  const int64_t ofReplica = number / replicas();
+  if (!core->program || core->program->microBatches != ofReplica) {
+    Schedule schedule = TRY(generatedSchedule(ofReplica));
+    TRY(core->prepare(schedule, ofReplica));
   }
   microBatches = number;
   return llvm::Error::success();

@@ -108,7 +108,7 @@ llvm::Expected<TrainedStep> Pipeline::Impl::step(std::vector<BatchParts> batches
 
 /// Micro-batches that were cut before.
 llvm::Expected<BatchParts> Pipeline::Impl::given(const std::vector<std::vector<c10::IValue>> &cut) {
-  const int64_t fixed = anyNumber ? wanted : core->program->microBatches;
+  const int64_t fixed = anyNumber ? wanted : core->program->microBatches * replicas();
   const auto number = static_cast<int64_t>(cut.size());
   if (number == 0 || (fixed != 0 && number != fixed))
     return failf(ExitCode::Usage, "micro-batches: expected {}, got {}",

@@ -37,28 +37,41 @@ llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
   std::vector<bool> isFrozen = TRY(frozen(options.freeze, names));
   TRY(checkAnyTrained(options, isFrozen));
   size_t norms = 0;
-  for (size_t s = 0; s < plan.stages.size(); ++s) {
-    core->executors[s]->setPrecision(options.precision);
-    if (options.batchNorm == BatchNorm::Deferred)
-      norms += core->executors[s]->deferNorms();
-    core->trainings.push_back(std::make_unique<StageTraining>(*core->executors[s], plan.stages[s],
-                                                              trained.whyWhole[s].empty()));
-  }
+  for (size_t k = 0; k < core->replicas; ++k)
+    for (size_t s = 0; s < plan.stages.size(); ++s) {
+      StageExecutor &executor = *core->executorsOf(k)[s];
+      executor.setPrecision(options.precision);
+      if (options.batchNorm == BatchNorm::Deferred)
+        norms += executor.deferNorms();
+      core->trainingsOf(k).push_back(
+          std::make_unique<StageTraining>(executor, plan.stages[s], trained.whyWhole[s].empty()));
+    }
   if (options.batchNorm == BatchNorm::Deferred && norms == 0)
     return noBatchNorm();
   OptimizerSettings settings = TRY(optimizerSettings(options, names));
   training->rates.optimizer = settings.common;
   training->needsDense = whatNeedsDense(settings.each);
-  for (size_t p = 0; p < trained.parameters.size(); ++p)
-    for (const PortRef &use : trained.parameters[p].uses) {
+  for (size_t k = 0; k < core->replicas; ++k)
+    TRY(addOptimizers(settings, names, isFrozen, core->trainingsOf(k)));
+  return llvm::Error::success();
+}
+
+/// Of the stages of one replica.
+llvm::Error
+Pipeline::Impl::addOptimizers(const OptimizerSettings &settings, const ParameterNames &names,
+                              const std::vector<bool> &isFrozen,
+                              const std::vector<std::unique_ptr<StageTraining>> &stages) {
+  const Plan &plan = core->artifact.plan;
+  for (size_t p = 0; p < names.size(); ++p)
+    for (const PortRef &use : plan.training->parameters[p].uses) {
       if (plan.stages[use.stage].attributes[use.port].channel)
         continue;
       if (isFrozen[p]) {
-        core->trainings[use.stage]->freeze(use.port);
+        stages[use.stage]->freeze(use.port);
         continue;
       }
       if (settings.common)
-        TRY(core->trainings[use.stage]->addOptimizer(settings, p, names[p].front(), use.port));
+        TRY(stages[use.stage]->addOptimizer(settings, p, names[p].front(), use.port));
     }
   return llvm::Error::success();
 }

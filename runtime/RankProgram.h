@@ -28,8 +28,8 @@ struct OutputTarget {
 };
 
 /// An op with indices instead of names. Send and Take use `slot`, `lane`, `channel`, `message` and
-/// `last`; Post uses lane and message; collectives use `group`, TieReduce `tie`. Weights have no
-/// slot: they are the stages' own.
+/// `last`; Post uses lane and message; collectives use `group`, Reduce also `stage`, TieReduce
+/// `tie`. Weights have no slot: they are the stages' own.
 struct Step {
   OpKind kind = OpKind::Forward;
   Payload payload = Payload::Activation;
@@ -50,9 +50,15 @@ struct RankProgram {
   std::vector<size_t> stages; // the stages of this rank, ascending
 };
 
+/// Consecutive micro-batches: with replicas each has its own.
+struct MicroBatchRange {
+  int64_t first = 0;
+  int64_t number = 0;
+};
+
 /// Resolves rank `rank` of a program that check() accepts, for inference or training. Errors:
-/// Internal if a step reads a value that no earlier step provides, and for reductions over
-/// replicas, which this runtime does not have.
+/// Internal if a step reads a value that no earlier step provides, and for ops that this runtime
+/// does not have: FINITE, and a REDUCE of one bucket of several.
 llvm::Expected<RankProgram> resolve(const Program &program, size_t rank, const Plan &plan,
                                     int64_t microBatches);
 

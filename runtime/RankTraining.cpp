@@ -16,6 +16,8 @@
 #include <ATen/ops/where.h>
 #include <c10/core/GradMode.h>
 
+#include <utility>
+
 namespace pipec {
 
 namespace {
@@ -32,7 +34,8 @@ c10::IValue partOf(StageTraining &stage, size_t number, size_t attribute) {
 RankTraining::RankTraining(size_t rank, const Plan &plan,
                            const std::vector<std::unique_ptr<StageTraining>> &stages,
                            Collectives &collectives)
-    : rank_(rank), plan_(plan), stages_(stages), collectives_(collectives) {
+    : rank_(rank), planRank_(rank % plan.ranks), plan_(plan), stages_(stages),
+      collectives_(collectives) {
   for (const StagePlan &stage : plan.stages) {
     std::vector<size_t> &ports = trainedPort_.emplace_back(stage.attributes.size());
     for (size_t a = 0; a < ports.size(); ++a)
@@ -50,14 +53,24 @@ RankTraining::RankTraining(size_t rank, const Plan &plan,
 
 void RankTraining::begin() {
   arrived_.clear();
+  mine_.clear();
+  known_.clear();
+  isSummed_ = false;
   numbers_.clear();
   total_ = isFinite_ = at::Tensor();
   isDecided_ = true;
   normed_ = Fence();
   skips_ = updated_ = false;
   for (size_t s = 0; s < plan_.stages.size(); ++s)
-    if (plan_.stages[s].rank == rank_)
+    if (isMine(s))
       stages_[s]->begin();
+}
+
+void RankTraining::beginRun(const MicroBatchRange &range) {
+  mine_.push_back(range);
+  for (size_t s = 0; s < plan_.stages.size(); ++s)
+    if (isMine(s))
+      stages_[s]->foldFrom(range.first);
 }
 
 llvm::Error RankTraining::backward(const Step &step, int64_t microBatch,
@@ -150,8 +163,10 @@ void RankTraining::takeWeightGradients(size_t channel, const c10::IValue &messag
 }
 
 /// Of weights that have one owner: its own gradient, those of readers on this rank, and those that
-/// arrived.
+/// arrived. Once in a step.
 void RankTraining::sumTransmitted() {
+  if (std::exchange(isSummed_, true))
+    return;
   // A stage that reads a weight by several names has a channel for each, with the same gradient.
   std::map<std::pair<size_t, size_t>, Parts> all; // by owner stage and attribute
   for (size_t c = 0; c < plan_.channels.size(); ++c) {
@@ -213,28 +228,9 @@ size_t RankTraining::lossStage() const {
          plan_.stages.begin();
 }
 
-/// Of a loss that is a pair: the counts of all micro-batches, added in their order.
-llvm::Expected<double>
-RankTraining::totalCount(const Step &step, const std::vector<std::vector<c10::IValue>> &leaves) {
-  std::vector<c10::IValue> mine;
-  for (size_t s = 0; s < plan_.stages.size(); ++s)
-    for (size_t k = 0; makesLeaf(s, *plan_.training->count) && k < leaves.size(); ++k) {
-      double count = TRY(lossCount(leaves[k][*plan_.training->count], k));
-      mine.push_back(count);
-    }
-  std::vector<c10::IValue> all =
-      TRY(collectives_.gather(step.group, rank_, tupleOf(std::move(mine))));
-  double total = 0;
-  for (const c10::IValue &message : all)
-    for (const c10::IValue &count : message.toTupleRef().elements())
-      total += count.toDouble();
-  return total;
-}
-
 /// Adds pairs to `mine`: number of the parameter, or of the micro-batch; norm, loss; and to
 /// `gradients` those that are clipped. Divides them by `count` if there is one.
-llvm::Error RankTraining::collectNumbers(const std::vector<std::vector<c10::IValue>> &leaves,
-                                         const TrainingData &data, std::optional<double> count,
+llvm::Error RankTraining::collectNumbers(const TrainingData &data, std::optional<double> count,
                                          std::vector<at::Tensor> &gradients,
                                          std::vector<c10::IValue> &mine) {
   const TrainingPlan &training = *plan_.training;
@@ -255,14 +251,13 @@ llvm::Error RankTraining::collectNumbers(const std::vector<std::vector<c10::IVal
       if (use == training.owner(p, plan_.stages))
         mine.push_back(tupleOf({static_cast<int64_t>(p), gradientNorm(gradient)}));
     }
-  for (size_t s = 0; s < plan_.stages.size(); ++s)
-    for (size_t k = 0; makesLeaf(s, training.loss) && k < leaves.size(); ++k) {
-      const at::Tensor &loss = leaves[k][training.loss].toTensor();
-      device().bring(loss, device());
-      // To look at it, the host would wait for a device.
-      if (device().hasStreams() || !isFiniteNumber(loss))
-        mine.push_back(tupleOf({-1 - static_cast<int64_t>(k), loss.detach()}));
-    }
+  for (const auto &[microBatch, value] : known_[training.loss]) {
+    const at::Tensor &loss = value.toTensor();
+    device().bring(loss, device());
+    // To look at it, the host would wait for a device.
+    if (device().hasStreams() || !isFiniteNumber(loss))
+      mine.push_back(tupleOf({-1 - microBatch, loss.detach()}));
+  }
   return llvm::Error::success();
 }
 
@@ -274,9 +269,11 @@ llvm::Error RankTraining::norm(const Step &step,
   for (size_t s = 0; s < plan_.stages.size(); ++s)
     if (isMine(s))
       device().waitFor(stages_[s]->ready());
+  for (size_t s = 0; s < plan_.stages.size(); ++s)
+    noteLeaves(s, leaves);
   std::optional<double> count; // the host waits for it: a division by zero must not come as late
   if (plan_.training->count) {
-    double total = TRY(totalCount(step, leaves));
+    double total = TRY(totalCount(step));
     if (!isUsableCount(total) && !data.skipsNan)
       return unusableCount(total);
     count = total;
@@ -286,8 +283,9 @@ llvm::Error RankTraining::norm(const Step &step,
   std::vector<at::Tensor> gradients;
   TRY(guardTorchError(ExitCode::Other, "the norm of the gradients", [&]() -> llvm::Error {
     sumTransmitted();
-    return collectNumbers(leaves, data, isCounted_ ? count : std::nullopt, gradients, mine);
+    return collectNumbers(data, isCounted_ ? count : std::nullopt, gradients, mine);
   }));
+  known_.clear();
   std::vector<c10::IValue> all =
       TRY(collectives_.gather(step.group, rank_, tupleOf(std::move(mine))));
   return guardTorchError(ExitCode::Other, "the norm of the gradients", [&]() -> llvm::Error {

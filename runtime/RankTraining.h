@@ -32,12 +32,15 @@ struct TrainingData {
 /// Belongs to the rank's thread. All referenced objects must outlive it.
 class RankTraining {
 public:
-  /// `stages[s]` is set for the stages of this rank, and may be set for others.
+  /// `rank`: of all replicas. `stages`: those of its replica; [s] is set for the stages of this
+  /// rank, and may be set for others.
   RankTraining(size_t rank, const Plan &plan,
                const std::vector<std::unique_ptr<StageTraining>> &stages, Collectives &collectives);
 
   /// Forgets what is left of a step.
   void begin();
+  /// A run of the program begins, with these micro-batches of the step on this rank.
+  void beginRun(const MicroBatchRange &range);
 
   /// B or I: reads and writes the gradients in `slots`. microBatch: its number in the step;
   /// `leaves`: those of this micro-batch.
@@ -60,6 +63,9 @@ public:
   c10::IValue weightGradients(size_t channel) const;
   void takeWeightGradients(size_t channel, const c10::IValue &message, const Fence &ready);
 
+  /// Sums the gradients of a stage over the replicas, in their order: with this rank of all of
+  /// them. The loss and its count, if the stage makes them, become known for all micro-batches.
+  llvm::Error reduce(const Step &step, const std::vector<std::vector<c10::IValue>> &leaves);
   /// Sums the gradients of the copies of a weight, with all ranks that have one.
   llvm::Error reduceTie(const Step &step);
   /// Ends the sums over stages, finds the norm of all gradients, and clips them. Errors: NotFinite,
@@ -82,25 +88,27 @@ public:
 
 private:
   using Parts = std::map<size_t, ReadyTensor>; // by stage
+  using LeafOfMicroBatches = std::map<int64_t, c10::IValue>;
   /// The attribute of the stage that has the gradient of this attribute's tensor.
   size_t trainedPort(const PortRef &port) const { return trainedPort_[port.stage][port.port]; }
   void addParts(const c10::IValue &message, const Fence &ready, Parts &parts) const;
   void sumTransmitted();
-  llvm::Expected<double> totalCount(const Step &step,
-                                    const std::vector<std::vector<c10::IValue>> &leaves);
+  /// Adds those of this replica's micro-batches that `stage`, on this rank, makes.
+  void noteLeaves(size_t stage, const std::vector<std::vector<c10::IValue>> &leaves);
+  llvm::Expected<double> totalCount(const Step &step);
   bool makesLeaf(size_t stage, size_t leaf) const;
   size_t lossStage() const; // on any rank
-  llvm::Error collectNumbers(const std::vector<std::vector<c10::IValue>> &leaves,
-                             const TrainingData &data, std::optional<double> count,
+  llvm::Error collectNumbers(const TrainingData &data, std::optional<double> count,
                              std::vector<at::Tensor> &gradients, std::vector<c10::IValue> &mine);
   void clip(const std::vector<at::Tensor> &gradients, const TrainingData &data);
   llvm::Error decide(TrainingData &data);
-  bool isMine(size_t stage) const { return plan_.stages[stage].rank == rank_; }
+  bool isMine(size_t stage) const { return plan_.stages[stage].rank == planRank_; }
   /// The stage on whose stream this rank does what concerns all of its stages.
   StageExecutor &main() const { return stages_[mainStage_]->executor(); }
   Device &device() const { return main().device(); }
 
-  size_t rank_;
+  size_t rank_;     // of all replicas
+  size_t planRank_; // in its replica
   const Plan &plan_;
   const std::vector<std::unique_ptr<StageTraining>> &stages_;
   Collectives &collectives_;
@@ -108,7 +116,11 @@ private:
   std::map<size_t, Parts> arrived_;              // by weight channel
   size_t mainStage_ = 0;
 
-  // Of this step, after NORM.
+  // Of this step.
+  std::vector<MicroBatchRange> mine_;
+  std::map<size_t, LeafOfMicroBatches> known_; // loss and count, of those that this rank knows
+  bool isSummed_ = false;                      // sumTransmitted() has run
+  // After NORM.
   StepNumbers numbers_;
   at::Tensor total_, isFinite_; // isFinite_: on a device with streams until decide()
   bool isDecided_ = true;

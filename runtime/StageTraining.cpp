@@ -184,11 +184,18 @@ Fence StageTraining::ready() {
 }
 
 void StageTraining::share(size_t attribute, const std::map<size_t, ReadyTensor> &parts) {
+  std::vector<ReadyTensor> ordered;
+  for (const auto &[stage, part] : llvm::reverse(parts))
+    ordered.push_back(part);
+  replace(attribute, ordered);
+}
+
+void StageTraining::replace(size_t attribute, llvm::ArrayRef<ReadyTensor> parts) {
   c10::AutoGradMode noGrad(false);
   Device &device = executor_.device();
   std::unique_ptr<Device::Scope> stream = device.enter(executor_.stream());
   at::Tensor sum;
-  for (const auto &[stage, part] : llvm::reverse(parts)) {
+  for (const ReadyTensor &part : parts) {
     device.waitFor(part.ready);
     accumulateGradient(sum, device.bring(part.tensor, device).toTensor(),
                        executor_.module().attribute(attribute).toTensor());

@@ -47,6 +47,8 @@ public:
 
   /// Forgets what is left of a step.
   void begin();
+  /// The next backwards are of micro-batches from `first` on, after all that came before.
+  void foldFrom(int64_t first) { nextToFold_ = first; }
 
   /// F. Errors: those of StageExecutor::record.
   llvm::Expected<std::vector<c10::IValue>> forward(const RandomKey &key,
@@ -71,6 +73,8 @@ public:
   /// Replaces it by the sum over `parts`, which are by stage: added from the last stage to the
   /// first. The result has memory of its own.
   void share(size_t attribute, const std::map<size_t, ReadyTensor> &parts);
+  /// The same over `parts` in their order: those of replicas.
+  void replace(size_t attribute, llvm::ArrayRef<ReadyTensor> parts);
   /// A fence after all work of the stage so far.
   Fence ready();
 

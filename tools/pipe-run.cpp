@@ -107,7 +107,8 @@ llvm::Error trainAll(const RunCommand &command, const Runner &runner, RunReport 
   target.inputs = command.inputs;
   target.output = command.output;
   target.seed = command.seed;
-  target.microBatches = command.microBatches.value_or(runner.fixedMicroBatches);
+  target.microBatches =
+      command.microBatches ? *command.microBatches * command.replicas : runner.fixedMicroBatches;
   target.json = command.json;
   TRY(runTraining(*command.training, target, *runner.trainer, report));
   for (const std::string &note : runner.notes())

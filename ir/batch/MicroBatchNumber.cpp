@@ -10,13 +10,27 @@
 
 namespace pipec {
 
-llvm::Expected<int64_t> microBatchNumber(const Plan &plan, llvm::ArrayRef<c10::IValue> inputs) {
+llvm::Expected<int64_t> microBatchNumber(const Plan &plan, llvm::ArrayRef<c10::IValue> inputs,
+                                         int64_t replicas) {
   const Signature &signature = plan.signature;
+  if (!isCut(signature) && replicas > 1)
+    return makeError(ExitCode::Usage,
+                     fmt::format("batch: expected an input with a batch dimension, whose parts {} "
+                                 "replicas can have, got none",
+                                 replicas),
+                     "run it without replicas");
   if (!isCut(signature))
     return 1;
   int64_t samples = TRY(batchSize(signature, inputs));
-  if (signature.batchSymbolic || signature.batchSize == 0)
-    return std::max<int64_t>(1, std::min(plan.microBatches, samples));
+  if (signature.batchSymbolic || signature.batchSize == 0) {
+    if (replicas > 1 && samples < replicas)
+      return makeError(ExitCode::Usage,
+                       fmt::format("batch: expected at least one sample for each of {} replicas, "
+                                   "got {}",
+                                   replicas, counted(static_cast<size_t>(samples), "sample")),
+                       "choose --batch so that the last batch of an epoch has enough samples");
+    return std::max<int64_t>(1, std::min(plan.microBatches, samples / replicas)) * replicas;
+  }
   if (samples == 0 || samples % signature.batchSize != 0)
     return makeError(
         ExitCode::Usage,

@@ -118,8 +118,22 @@ public:
 
   /// Throws LibTorch's exceptions.
   llvm::Error fill() {
+    for (size_t k = 0; k < core_.replicas; ++k)
+      TRY(fill(core_.executorsOf(k), core_.trainingsOf(k)));
+    return llvm::Error::success();
+  }
+
+private:
+  struct Place {
+    size_t stage, port;
+    const SavedValue *saved;
+  };
+
+  /// The stages of one replica.
+  llvm::Error fill(const std::vector<std::unique_ptr<StageExecutor>> &executors,
+                   const std::vector<std::unique_ptr<StageTraining>> &trainings) {
     for (const auto &[stage, port, saved] : places_) {
-      StageModule &module = core_.executors[stage]->module();
+      StageModule &module = executors[stage]->module();
       llvm::Expected<c10::IValue> own =
           restored(saved->value, module.attribute(port), module.attributeType(port));
       if (!own)
@@ -130,18 +144,12 @@ public:
       for (auto &[key, value] : state)
         if (value.isTensor()) // copies of a weight have states of their own
           value = value.toTensor().clone();
-      if (llvm::Error error = core_.trainings[stage]->setOptimizerState(port, std::move(state)))
+      if (llvm::Error error = trainings[stage]->setOptimizerState(port, std::move(state)))
         return withContext(std::move(error), checkpoint_.directory + ": restoring " +
                                                  plan_.stages[stage].attributes[port].name);
     }
     return llvm::Error::success();
   }
-
-private:
-  struct Place {
-    size_t stage, port;
-    const SavedValue *saved;
-  };
 
   void addNames(const std::string &name, const std::vector<std::string> &others) {
     names_.push_back(name);
@@ -193,7 +201,7 @@ llvm::Error pipelineInfers(const char *what) {
 } // namespace
 
 TrainingRecord Pipeline::Impl::record() {
-  const int64_t planned = std::max<int64_t>(core->artifact.plan.microBatches, 1);
+  const int64_t planned = std::max<int64_t>(core->artifact.plan.microBatches, 1) * replicas();
   return {*core->training, training->rates,           training->skipped, calls,
           core->data.seed, wanted ? wanted : planned, threadsPerRank};
 }

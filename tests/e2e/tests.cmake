@@ -15,6 +15,7 @@ set_tests_properties(e2e-zoo e2e-training-zoo PROPERTIES RESOURCE_LOCK zoo)
 # Trainings that run, and every schedule against the unsplit model; all combinations: e2e/train_grid.py --all.
 pipec_e2e_test(e2e-train-runs e2e/train_runs.py)
 pipec_e2e_test(e2e-train-losses e2e/train_losses.py)
+pipec_e2e_test(e2e-replicas e2e/replicas.py)
 pipec_e2e_test(e2e-evaluation e2e/evaluation.py)
 pipec_e2e_test(e2e-checkpoints e2e/checkpoints.py)
 pipec_e2e_test(e2e-train-precision e2e/train_precision.py)

@@ -92,8 +92,8 @@ TEST(RankProgram, AMissingValueIsAnInternalError) {
 TEST(RankProgram, OpsThatTheRuntimeLacksAreRefused) {
   Plan plan = smallPlan({});
   Program program;
-  for (OpKind kind : {OpKind::Reduce, OpKind::Finite}) {
-    program.ranks = {{}, {Op{kind, 1}}, {}};
+  for (const Op &op : {Op{OpKind::Reduce, 1, /*bucket=*/1}, Op{OpKind::Finite}}) {
+    program.ranks = {{}, {op}, {}};
     EXPECT_TRUE(failedWith(resolve(program, 1, plan, 1), ExitCode::Internal,
                            "this runtime has no such op"));
   }

@@ -34,6 +34,14 @@ def forward(self, x, target):
     return torch.mse_loss(h, target)
 )";
 
+std::string sourceOf(const Training &how) {
+  std::string source = kTrained;
+  const std::string writes = "    self.seen.add_(1)\n";
+  if (!how.writesState)
+    source.erase(source.find(writes), writes.size());
+  return source;
+}
+
 } // namespace
 
 std::vector<c10::IValue> trainingBatch() {
@@ -52,7 +60,7 @@ std::string compileTrained(const Training &how, std::string *model) {
   test::SavedModule module{.name = "Trained",
                            .parameters = std::move(parameters),
                            .buffers = {{"seen", at::zeros({1})}},
-                           .source = kTrained};
+                           .source = sourceOf(how)};
   const std::string path = scratchPath("trained.pt"), inputs = scratchPath("trained.inputs.pt");
   std::ofstream(path, std::ios::binary) << bytesOf(module);
   EXPECT_TRUE(succeeded(writeValue(inputs, c10::ivalue::Tuple::create(trainingBatch()))));
@@ -75,7 +83,8 @@ std::string compileTrained(const Training &how, std::string *model) {
 
 PipelineOptions runTrained(const Training &how) {
   PipelineOptions options;
-  options.microBatches = 4;
+  options.microBatches = 4 / how.replicas;
+  options.replicas = how.replicas;
   options.threads = 1;
   options.devices = how.devices;
   options.scheduleName = how.schedule;

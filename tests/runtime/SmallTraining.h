@@ -19,6 +19,8 @@ struct Training {
   Tie::Mode tied = Tie::Mode::Transmit;
   RecomputeChoice recompute = RecomputeChoice::Never;
   std::string optimizer = "adamw,lr=0.01";
+  int64_t replicas = 1;    // which share four micro-batches
+  bool writesState = true; // replicas need a model that does not
 };
 
 std::vector<c10::IValue> trainingBatch();

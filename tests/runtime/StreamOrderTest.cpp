@@ -239,7 +239,11 @@ INSTANTIATE_TEST_SUITE_P(
                              "sgd,lr=0.1,momentum=0.9"},
                     Training{"interleaved-1f1b", kTwo, kReplicate},
                     Training{"zb-v", kTwo, kTransmit}, Training{"zb-v", kOne, kReplicate, kAlways},
-                    Training{"dualpipev", kTwo, kReplicate, kNever, "rmsprop,momentum=0.5"}),
+                    Training{"dualpipev", kTwo, kReplicate, kNever, "rmsprop,momentum=0.5"},
+                    Training{"interleaved-1f1b", kOne, kTransmit, kAlways, "adamw,lr=0.01",
+                             /*replicas=*/2, /*writesState=*/false},
+                    Training{"zb-v", kFour, kReplicate, kNever, "sgd,lr=0.1", /*replicas=*/2,
+                             /*writesState=*/false}),
     [](const auto &instance) {
       const Training &how = instance.param;
       std::string name = fmt::format("{}_{}_{}_{}", how.schedule, how.devices.size(),

@@ -24,4 +24,5 @@ list(APPEND PIPEC_RUNTIME_SOURCES
   runtime/PipelineUseTest.cpp
   runtime/StreamOrderTest.cpp
   support/streams/StreamDevice.cpp
-  support/streams/StreamMonitor.cpp)
+  support/streams/StreamMonitor.cpp
+  runtime/ReplicasTest.cpp)

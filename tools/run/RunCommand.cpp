@@ -42,10 +42,10 @@ IntegerOption dynamic("dynamic",
                       cl::desc("run what is ready, with at most N micro-batches in flight in each "
                                "stage, instead of the schedule's order; same results"),
                       cl::value_desc("N"), cl::cat(category));
-StringOption
-    device("device",
-           cl::desc("device for all ranks, or one per rank such as cuda:0,cuda:1 (default: cpu)"),
-           cl::value_desc("cpu|cuda|cuda:N,..."), cl::cat(category));
+StringOption device("device",
+                    cl::desc("device for all ranks, or one per rank (of all replicas) such as "
+                             "cuda:0,cuda:1 (default: cpu)"),
+                    cl::value_desc("cpu|cuda|cuda:N,..."), cl::cat(category));
 IntegerOption threads("threads",
                       cl::desc("intra-op threads per rank; the last bits of results depend on it "
                                "(default: max(1, cores / ranks), with --train 1)"),
@@ -182,11 +182,12 @@ llvm::Error checkOptions(bool isArtifact) {
 }
 
 /// Checked before any device is opened: the plan may have fewer ranks than the given devices.
-llvm::Error checkDeviceNumber(bool isArtifact) {
+llvm::Error checkDeviceNumber(bool isArtifact, size_t replicas) {
   if (!isArtifact || deviceList().size() < 2 || given(schedule)) // which places the stages anew
     return llvm::Error::success();
   Artifact artifact = TRY(openArtifactPlan(model));
-  return deviceNames(deviceList(), artifact.plan.ranks, artifact.plan.stages.size()).takeError();
+  return deviceNames(deviceList(), artifact.plan.ranks * replicas, artifact.plan.stages.size())
+      .takeError();
 }
 
 /// Options that a training has no use for.
@@ -258,7 +259,9 @@ llvm::Expected<RunCommand> readRunCommand() {
       if (given(*other) && isSameFile(command.training->emitGrads, *other))
         return failf(ExitCode::Usage, "--emit-grads: expected another file than that of {}, got {}",
                      spelledOption(other->ArgStr), other->getValue());
-  TRY(checkDeviceNumber(command.isArtifact));
+  if (command.training)
+    command.replicas = command.training->replicas;
+  TRY(checkDeviceNumber(command.isArtifact, static_cast<size_t>(command.replicas)));
   command.inputs = inputsOption;
   command.schedule = schedule;
   command.microBatches = asGiven(microBatches);
@@ -289,6 +292,7 @@ llvm::Expected<PipelineOptions> pipelineOptions(const RunCommand &command) {
   options.microBatches = microBatches;
   options.threads = static_cast<int>(threads);
   options.dynamic = dynamic;
+  options.replicas = command.replicas;
   options.devices = command.devices;
   options.seed = static_cast<uint64_t>(seed.getValue());
   TRY(readSchedule(options, command.training.has_value()));

@@ -17,7 +17,8 @@ struct RunCommand {
   std::optional<TrainOptions> training; // nullopt: inference
   std::string inputs;                   // empty: not given
   std::string schedule;                 // a name or a file; empty: the plan's
-  std::optional<int64_t> microBatches;
+  std::optional<int64_t> microBatches;  // of each replica
+  int64_t replicas = 1;
   std::optional<uint64_t> seed;
   std::vector<std::string> devices; // empty: the CPU
   std::vector<std::string> libraries;

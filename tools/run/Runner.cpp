@@ -86,7 +86,7 @@ llvm::Expected<Runner> pipelineRunner(const RunCommand &command, RunReport &repo
                 [] { return std::vector<std::string>(); },
                 std::move(trainer),
                 [pipeline] { return pipeline->microBatches(); },
-                std::max<int64_t>(pipeline->plan().microBatches, 1),
+                std::max<int64_t>(pipeline->plan().microBatches, 1) * command.replicas,
                 isTable ? pipeline->microBatches() : 0,
                 times,
                 [pipeline]() -> const Plan & { return pipeline->plan(); }};

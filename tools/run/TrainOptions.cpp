@@ -40,6 +40,12 @@ IntegerOption accumulate("accumulate",
                          cl::desc("with --train: one step takes N batches, whose gradients add up "
                                   "before the optimizer updates the weights (default: 1)"),
                          cl::value_desc("N"), cl::init(1), cl::cat(trainCategory));
+IntegerOption
+    replicas("replicas",
+             cl::desc("with --train of an artifact: D copies of the pipeline, each with threads of "
+                      "its own, share the micro-batches of a step; --microbatches is the number of "
+                      "each (default: 1)"),
+             cl::value_desc("D"), cl::init(1), cl::cat(trainCategory));
 FlagOption presplit("presplit",
                     cl::desc("with --train: the file of --inputs is a list with the arguments of "
                              "each micro-batch of a step, whose sizes may differ"),
@@ -157,7 +163,8 @@ llvm::Error refuseWithoutTrain() {
                                     &evalEvery,    &evalArtifact,
                                     &accumulate,   &presplit,
                                     &precision,    &batchNorm,
-                                    &verifyOption, std::addressof(group)};
+                                    &verifyOption, std::addressof(group),
+                                    &replicas};
   std::vector<const cl::Option *> all(std::begin(ofTraining), std::end(ofTraining));
   llvm::append_range(all, TrainCheckpoints::options());
   for (const cl::Option *option : all)
@@ -175,7 +182,7 @@ llvm::Error checkTraining(bool hasInputs, bool replaces) {
       return failf(ExitCode::Usage, "{}: expected --eval-data with it, got none",
                    spelledOption(option->ArgStr));
   TRY(TrainCheckpoints::checkOptions());
-  for (const IntegerOption *option : {&batch, &epochs, &steps, &accumulate, &evalEvery})
+  for (const IntegerOption *option : {&batch, &epochs, &steps, &accumulate, &evalEvery, &replicas})
     TRY(within(*option, 1, std::numeric_limits<int64_t>::max()));
   if (given(data) && !given(batch))
     return makeError(ExitCode::Usage, "--data: expected --batch with it, got none",
@@ -273,6 +280,7 @@ llvm::Expected<std::optional<TrainOptions>> readTrainOptions(bool hasInputs, boo
   options.evalArtifact = evalArtifact;
   options.evalEvery = given(evalEvery) ? evalEvery.getValue().value : 0;
   options.emitGrads = emitGrads;
+  options.replicas = replicas;
   return options;
 }
 
@@ -283,6 +291,9 @@ llvm::Error checkTrainedModel(const TrainOptions &options, bool isArtifact) {
   if (isArtifact && !options.training.lossOutput.empty())
     return makeError(ExitCode::Usage, "--loss-output: expected a .pt, got an artifact",
                      "an artifact keeps what pipe-compile --loss-output chose");
+  if (!isArtifact && given(replicas))
+    return makeError(ExitCode::Usage, "--replicas: expected an artifact, got a .pt, which has none",
+                     "leave it out, and pass the --microbatches of all replicas together");
   if (!isArtifact && options.training.verifySplit)
     return makeError(ExitCode::Usage,
                      "--verify run: expected an artifact, got a .pt, which has no stages",
@@ -299,6 +310,7 @@ void noteTrainOptions(llvm::json::Object &json) {
   json["batch_norm"] = batchNorm.getValue();
   json["precision"] = precision.getValue();
   json["accumulate"] = accumulate.getValue().value;
+  json["replicas"] = replicas.getValue().value;
   json["presplit"] = presplit.getValue();
   json["freeze"] = llvm::json::Array(freeze);
   json["groups"] = llvm::json::Array(group);
