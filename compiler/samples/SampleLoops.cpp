@@ -27,6 +27,7 @@ struct Sample {
 
 struct Facts {
   bool fromSamples = false; // elements follow those of samples
+  bool seesOthers = false;  // of other samples than `sample`, too
   std::optional<Sample> sample;
 };
 
@@ -58,6 +59,7 @@ private:
   /// Two samples in one value: `node` combines them.
   void join(Facts &facts, const Facts &other, const Node *node) {
     facts.fromSamples = facts.fromSamples || other.fromSamples;
+    facts.seesOthers = facts.seesOthers || other.seesOthers;
     if (facts.sample && other.sample && !(*facts.sample == *other.sample))
       found_.relating.insert(node);
     if (!facts.sample)
@@ -162,6 +164,7 @@ private:
       if (taken && i > 0)
         input.sample.reset(); // an index is no element
       input.fromSamples = input.fromSamples || forms_.of(node->input(i)).any();
+      input.seesOthers = input.seesOthers || (forms_.of(node->input(i)).any() && !input.sample);
       join(facts, input, node);
     }
     const bool seesOthers = llvm::any_of(node->inputs(), [&](const Value *input) {
@@ -169,8 +172,10 @@ private:
     });
     if (loop_ && !seesOthers && facts.sample && facts.sample->round)
       found_.own.insert(node);
-    if (taken)
+    if (taken) {
       facts.sample = taken;
+      facts.seesOthers = !taken->round;
+    }
     const c10::FunctionSchema *schema = node->maybeSchema();
     if (schema && schema->is_mutable() && !node->inputs().empty())
       visitWrite(node, facts);
@@ -191,10 +196,12 @@ private:
       written = written->node()->input(0);
     const bool isOutside = loop_ && !isInside(written->node(), loop_->blocks()[0]);
     const bool isItem = isIn(kItem, node);
+    if (loop_ && !isOutside && !facts_[written].sample && !isTensor(written))
+      facts_[written].sample = facts.sample; // a list of the round
     const std::optional<Linear> key = isItem ? linearOf(node->input(1)) : std::nullopt;
     const bool isOwnItem = key && key->round;
     if (loop_ && isOwnItem)
-      join(facts, {false, Sample{key->round, key->offset, nullptr}}, node);
+      join(facts, {false, false, Sample{key->round, key->offset, nullptr}}, node);
     // All samples are written because of one, or something of all of them.
     if (loop_ && isTensor(written) && !isPart && form.any() && decides_.sample)
       found_.relating.insert(node);
@@ -220,6 +227,10 @@ private:
 
   /// The sample of which an operator takes a part; nullopt: it takes none, or elements say which.
   std::optional<Sample> takenBy(Node *node) const {
+    // Sizes of what one sample has may follow the number of samples by chance.
+    if (const Facts whole = node->inputs().empty() ? Facts() : of(node->input(0));
+        whole.sample && whole.sample->round && !whole.seesOthers)
+      return std::nullopt;
     static const Names kTakes = {"select", "slice", "narrow"}, kItems = {"__getitem__"};
     if (isIn(kItems, node))
       return of(node->input(0)).fromSamples ? sampleAt(node, node->input(1), 1, 1) : std::nullopt;

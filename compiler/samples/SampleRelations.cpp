@@ -217,10 +217,11 @@ private:
       facts.join(ofInput(node, i, role));
     if (role.kind == Kind::Form && role.isCount && first.selects)
       facts.counts.push_back(first.selects);
-    const bool reducesSelected = first.selects && role.reduces;
+    // Rows of one sample: whatever is selected or sorted, no other sample is among them.
+    const bool isOwn = loops_.own.count(node);
+    const bool reducesSelected = first.selects && role.reduces && !isOwn;
     // Sizes that follow elements differ between runs, as those that follow the samples do.
     const bool isUnsure = facts.isDataSized && !facts.selects;
-    const bool isOwn = loops_.own.count(node);
     if ((role.kind == Kind::Over && !isUnsure && !isOwn) || reducesSelected) {
       add(facts.over, node);
       facts.order = facts.selects = nullptr;
@@ -228,18 +229,10 @@ private:
     }
     if (loops_.relating.count(node))
       add(facts.over, node);
-    if (role.isAverage || (reducesSelected && role.isMean) || dividesByNumber(node, role))
-      add(facts.averages, node);
-    if (facts.order && ((role.cutsOff && !isUnsure) || (role.compares && facts.isPlace)))
-      add(facts.over, facts.order);
-    if (facts.selects && role.takesFirst)
-      add(facts.over, facts.selects);
-    if (role.comparesWithMany)
-      add(facts.over, facts.counts);
+    if (!isOwn)
+      noteUses(node, role, reducesSelected, isUnsure, facts);
     if (role.bends && !facts.over.empty())
       add(facts.bends, node);
-    if (facts.selects && role.takesParts && facts.isLimited)
-      add(facts.over, facts.counts);
     facts.isLimited =
         facts.isLimited || (role.limits && !(facts.over.empty() && facts.counts.empty()));
     facts.isPlace = facts.isPlace && role.kind == Kind::View;
@@ -255,6 +248,21 @@ private:
         add(own.over, node);
     }
     handToWritten(node, facts);
+  }
+
+  /// What an operator makes of rows that data selected or sorted.
+  void noteUses(Node *node, const OperatorRole &role, bool reducesSelected, bool isUnsure,
+                Facts &facts) const {
+    if (role.isAverage || (reducesSelected && role.isMean) || dividesByNumber(node, role))
+      add(facts.averages, node);
+    if (facts.order && ((role.cutsOff && !isUnsure) || (role.compares && facts.isPlace)))
+      add(facts.over, facts.order);
+    if (facts.selects && role.takesFirst)
+      add(facts.over, facts.selects);
+    if (role.comparesWithMany)
+      add(facts.over, facts.counts);
+    if (facts.selects && role.takesParts && facts.isLimited)
+      add(facts.over, facts.counts);
   }
 
   /// What an operator writes is in the tensor or list whose part its first input is.

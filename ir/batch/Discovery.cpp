@@ -1,6 +1,7 @@
 #include "ir/batch/Discovery.h"
 
 #include "ir/TorchError.h"
+#include "ir/batch/ChanceFit.h"
 #include "ir/batch/CheckResults.h"
 #include "ir/batch/CutWay.h"
 #include "ir/batch/DiscoveryNotes.h"
@@ -45,6 +46,9 @@ public:
         TRY(cutCandidates(untried_, inputs_, options_.batchDimGiven));
     TRY(tryGroups(candidates));
     TRY(tryOtherDims(candidates));
+    if (options_.microBatches > 1 && best_ && best_->fit == CutFit::OneSize)
+      TRY(refuseFitByChance(best_->signature, inputs_, best_->trial.candidate.batch,
+                            options_.batchDimGiven, run_));
     if (!best_) // nothing to cut, or nothing runs
       TRY(runUncut());
     if (notCut_.empty() && !isCut(best_->signature))
@@ -295,7 +299,7 @@ private:
                            dims);
     }
     return explainFixedBatch(std::move(error), untried_, failedExample_, options_.batchDimGiven,
-                             run_);
+                             run_, inputs_);
   }
 
   /// The whole batch may run although its parts do not.

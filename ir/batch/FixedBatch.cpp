@@ -99,8 +99,9 @@ std::vector<std::string> cutAlong(const Signature &signature, int64_t dim) {
 }
 
 /// Both sizes, if the model runs as soon as a dimension that is not the batch has the batch's size
-/// instead of `samples`. Empty: no such dimension.
-std::string contradiction(int64_t samples, int64_t batch, const Signature &signature,
+/// instead of `samples`. Empty: no such dimension. `given`: the user's batch, of which `batch` is a
+/// part.
+std::string contradiction(int64_t samples, int64_t batch, int64_t given, const Signature &signature,
                           llvm::ArrayRef<c10::IValue> inputs, ModelRunner run) {
   constexpr size_t kMostPlaces = 8;
   int64_t first = 0; // dimension of the batch
@@ -125,11 +126,11 @@ std::string contradiction(int64_t samples, int64_t batch, const Signature &signa
       llvm::consumeError(std::move(error)); // what cannot be resized does not run
       if (agrees && dim == first && !isCut(input))
         return fmt::format("{} {} {}, {} has {}", cut, cut.find(' ') == cut.npos ? "has" : "have",
-                           counted(static_cast<size_t>(batch), "sample"), input.name, samples);
+                           counted(static_cast<size_t>(given), "sample"), input.name, samples);
       if (agrees)
         return fmt::format("dimension {} of {} has size {}, dimension {} of {} has size {}, and "
                            "the model runs only if they agree",
-                           first, cut, batch, dim, input.name, samples);
+                           first, cut, given, dim, input.name, samples);
     }
   }
   return "";
@@ -162,7 +163,8 @@ std::string howToFreeBatch() {
 
 llvm::Error explainFixedBatch(llvm::Error error, Signature signature,
                               llvm::ArrayRef<c10::IValue> inputs,
-                              const std::vector<bool> &batchDimGiven, ModelRunner run) {
+                              const std::vector<bool> &batchDimGiven, ModelRunner run,
+                              llvm::ArrayRef<c10::IValue> whole) {
   if (!error)
     return llvm::Error::success();
   ErrorText text = describe(std::move(error));
@@ -176,6 +178,7 @@ llvm::Error explainFixedBatch(llvm::Error error, Signature signature,
   }
   const int64_t batch = ways->front().batch;
   setCut(signature, ways->front().dims);
+  const int64_t given = whole.empty() ? batch : batchSizeOr(batch, signature, whole);
   size_t trials = 0;
   for (int64_t samples : numbersIn(text.message)) {
     if (batch < 1 || samples < 1 || samples == batch || batch / samples > kMostParts ||
@@ -183,7 +186,7 @@ llvm::Error explainFixedBatch(llvm::Error error, Signature signature,
       continue;
     if (!runsWith(samples, batch, signature, inputs, run))
       continue;
-    const std::string sizes = contradiction(samples, batch, signature, inputs, run);
+    const std::string sizes = contradiction(samples, batch, given, signature, inputs, run);
     if (!sizes.empty())
       return makeError(text.code, sizes + ": " + text.message,
                        "pass inputs whose sizes agree; if the batch is another dimension, name it "

@@ -20,9 +20,11 @@ std::string whatFixesBatch(const Signature &signature, llvm::ArrayRef<c10::IValu
 /// with the batch as it is and another input, or another dimension, of the batch's size, the inputs
 /// contradict each other: `error` gets both sizes. Otherwise `error` is returned unchanged. Nothing
 /// runs unless `error` is a failure of Usage. `batchDims` are the
-/// given dimensions, empty if pipec has to find the dimension.
+/// given dimensions, empty if pipec has to find the dimension. `whole`: the user's inputs, if
+/// `inputs` are a micro-batch of them; sizes that contradict each other are then those of the user.
 llvm::Error explainFixedBatch(llvm::Error error, Signature signature,
                               llvm::ArrayRef<c10::IValue> inputs,
-                              const std::vector<bool> &batchDimGiven, ModelRunner run);
+                              const std::vector<bool> &batchDimGiven, ModelRunner run,
+                              llvm::ArrayRef<c10::IValue> whole = {});
 
 } // namespace pipec

@@ -223,6 +223,17 @@ class FixedBatches(Messages):
             refused = self.refused(USAGE, "dimension 0 of x and weight has size 2, dimension 1 of x has size 5, and the model runs only if they agree", *command, "--inputs", "f32[2,5,8],f32[2,1]")
             self.assertNotIn("constants", refused.err)
 
+    def testInputsThatContradictEachOtherInMicroBatches(self):
+        """The sizes are those of the inputs, not those of micro-batches; a size that only a micro-batch has fits by chance."""
+        model = self.save(odd_models.Weighted)
+        for rows in (3, 6, 2):
+            refused = self.refused(USAGE, [f"error: x has 4 samples, weight has {rows}: ", "help: pass inputs whose sizes agree"],
+                                   "pipe-run", model, "--inputs", f"f32[4,8],f32[{rows},1]", "--microbatches", 2)
+            self.assertNotIn("constants", refused.err)
+        self.pipec(0, "pipe-run", model, "--inputs", "f32[4,8],f32[4,1]", "--microbatches", 2)
+        self.pipec(0, "pipe-run", model, "--inputs", "f32[4,8],f32[1,1]", "--microbatches", 2)
+        self.pipec(0, "pipe-run", model, "--inputs", "f32[4,8],f32[2,1]", "--microbatches", 2, "--batch-dim", "weight=none")
+
     def testWhatIsNotTheBatchIsNoBatch(self):
         """A wrong width names sizes too; no batch mends it."""
         result = self.refused(USAGE, "called with x: float32[2,9]", "pipe-run", "BakedView.pt", "--inputs", "f32[2,9]")

@@ -627,3 +627,47 @@ class AddsLarge(Layers):
             if float(x[i, 0]) > 40.0:
                 rows.append(y[i])
         return y + torch.stack(rows).sum(0) if len(rows) > 0 else y
+
+
+def kept(boxes: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+    """Non-maximum suppression: the best box, then the best of those that do not overlap it, and so on."""
+    order = scores.argsort(descending=True)
+    best: List[torch.Tensor] = []
+    while order.numel() > 0:
+        first = order[0]
+        best.append(first)
+        rest = order[1:]
+        least = torch.max(boxes[first, :2], boxes[rest, :2])
+        sides = (torch.min(boxes[first, 2:], boxes[rest, 2:]) - least).clamp(min=0.0)
+        order = rest[sides[:, 0] * sides[:, 1] < 0.1]
+    return torch.stack(best)
+
+
+class Detections(Layers):
+    """Boxes of each sample; those that data selects."""
+
+    def forward(self, x: torch.Tensor) -> List[Dict[str, torch.Tensor]]:
+        y = self.features(x)
+        found: List[Dict[str, torch.Tensor]] = []
+        for i in range(x.size(0)):
+            corners = y[i].view(2, 4).repeat(4, 1) + torch.linspace(-1.0, 1.0, 8).unsqueeze(1)
+            boxes = torch.cat([corners[:, :2], corners[:, :2] + corners[:, 2:].abs()], 1)
+            scores = boxes.sum(1).sigmoid()
+            large = torch.where(scores > 0.05)[0]
+            boxes, scores = boxes[large], scores[large]
+            if boxes.size(0) > 0:
+                rows = kept(boxes, scores)
+                boxes, scores = boxes[rows], scores[rows]
+            found.append({"boxes": boxes, "scores": scores})
+        return found
+
+
+class Noisy(Layers):
+    """In training mode, rrelu draws a number per negative element."""
+
+    def __init__(self):
+        super().__init__()
+        self.act = nn.RReLU()
+
+    def forward(self, x: torch.Tensor):
+        return self.b(self.act(self.a(x)))

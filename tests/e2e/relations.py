@@ -37,7 +37,8 @@ SILENT = {"Norms": (torch.randn(4, 3, 8, 8),), "Steps": (torch.randn(5, 4, 8),),
           "Sorted": (torch.randn(4, 8), torch.tensor([3, 1, 2, 5])), "Grouped": x(), "Chosen": x(), "Labels": (torch.randn(4, 8), torch.randint(0, 8, (4,))), "Refuses": x(),
           "PerSample": x(), "PaddedToLongest": (torch.randn(4, 6, 8), torch.tensor([6, 3, 5, 4])),
           "TableInDict": ({"x": torch.randn(4, 8), "table": torch.randn(9, 8), "ids": torch.tensor([8, 0, 3, 3])},),
-          "OwnRows": (torch.randn(4, 6, 8), torch.tensor([6, 3, 5, 4])), "OwnRowsFromSecond": x(), "OwnWindows": (torch.randn(4, 6, 8),)}
+          "OwnRows": (torch.randn(4, 6, 8), torch.tensor([6, 3, 5, 4])), "OwnRowsFromSecond": x(), "OwnWindows": (torch.randn(4, 6, 8),),
+          "Detections": x()}
 NOTE = "look at several samples|mean over the elements that count|differs from that of micro-batches|were not compared"
 
 
@@ -101,6 +102,19 @@ class Relations(e2e.Case):
         for name, inputs in SILENT.items():
             with self.subTest(name):
                 self.assertNotRegex(self.compile(name, inputs).err, NOTE)
+
+    def testDrawsThatFollowValues(self):
+        """A change of one sample changes how many numbers rrelu draws, and so the draws of the others: no dependence."""
+        torch.manual_seed(11)
+        torch.jit.script(relation_models.Noisy().train()).save("noisy.pt")
+        torch.save((torch.randn(4, 8),), "example.pt")
+        said = "draws as many random numbers as its values ask for"
+        drawn = self.pipec(0, "pipe-compile", "noisy.pt", "-o", "noisy.pipe", "--stages", 2, "--inputs", "example.pt")
+        self.assertRegex(drawn.err, "note: aten::rrelu at .* " + said)
+        self.assertNotIn("affect each other", drawn.err)
+        self.assertNotIn("affect each other", self.pipec(0, "pipe-run", "noisy.pt", "--inputs", "example.pt", "--microbatches", 2).err)
+        calm = self.pipec(0, "pipe-compile", "noisy.pt", "-o", "calm.pipe", "--stages", 2, "--inputs", "example.pt", "--infer")
+        self.assertNotIn(said, calm.err)
 
     def testModelsOfTheSuiteAreLeftAlone(self):
         for path in sorted(Path(e2e.MODELS).glob("*.inputs.pt")):
