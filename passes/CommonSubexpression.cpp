@@ -51,13 +51,12 @@ bool isArithmetic(const Node *node) {
 
 class CommonSubexpression : public ModelPass {
 public:
-  llvm::Expected<bool> run(Model &model, PassContext &) override {
-    AliasAnalysis alias(model);
-    alias_ = &alias;
+  llvm::Expected<bool> run(Model &model, PassContext &context) override {
+    alias_ = aliasesOf(model, context);
     changed_ = false;
-    formChanges_.assign(alias.memories().size(), false);
+    formChanges_.assign(alias_->memories().size(), false);
     for (size_t i = 0; i < formChanges_.size(); ++i) {
-      for (const Node *writer : alias.memories()[i].writers)
+      for (const Node *writer : alias_->memories()[i].writers)
         formChanges_[i] = formChanges_[i] || mayChangeForm(writer);
     }
     visit(model.graph->block());
@@ -142,7 +141,7 @@ private:
     return key;
   }
 
-  const AliasAnalysis *alias_ = nullptr;
+  std::shared_ptr<const AliasAnalysis> alias_;
   std::vector<bool> formChanges_;
   std::map<Key, Value *> known_;
   bool changed_ = false;

@@ -160,9 +160,9 @@ private:
 
 class DeadCode : public ModelPass {
 public:
-  llvm::Expected<bool> run(Model &model, PassContext &) override {
-    AliasAnalysis alias(model);
-    Liveness live(model, alias);
+  llvm::Expected<bool> run(Model &model, PassContext &context) override {
+    const std::shared_ptr<const AliasAnalysis> alias = aliasesOf(model, context);
+    Liveness live(model, *alias);
     changed_ = false;
     cutUses(model.graph->block(), live);
     sweep(model.graph->block(), live);

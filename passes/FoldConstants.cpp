@@ -18,7 +18,7 @@ using torch::jit::Node;
 class FoldConstants : public ModelPass {
 public:
   llvm::Expected<bool> run(Model &model, PassContext &context) override {
-    Folding folding(model, context.answers);
+    Folding folding(model, context);
     return folding.runToFixpoint([&](Node *node) {
       return foldControl(folding, node) || foldKnownConditions(folding, node) ||
              foldSurroundings(folding, node) || foldTypeTest(folding, node) ||

@@ -278,8 +278,9 @@ bool copyChangedArguments(Model &model, const AliasAnalysis &alias) {
 
 class FunctionaliseContainers : public ModelPass {
 public:
-  llvm::Expected<bool> run(Model &model, PassContext &) override {
-    const AliasAnalysis alias(model);
+  llvm::Expected<bool> run(Model &model, PassContext &context) override {
+    const std::shared_ptr<const AliasAnalysis> kept = aliasesOf(model, context);
+    const AliasAnalysis &alias = *kept;
     if (copyChangedArguments(model, alias))
       return true;
     std::vector<bool> isHeld(alias.memories().size(), false);

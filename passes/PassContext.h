@@ -4,10 +4,13 @@
 #include "ir/NodeCost.h"
 #include "ir/TypeAnswers.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace pipec {
+
+class AliasAnalysis;
 
 /// One per model, from its import to the report. Only `costs` has a text form.
 struct PassContext {
@@ -24,6 +27,9 @@ struct PassContext {
   /// are given, as describeNode has them. They get it without its graph.
   std::vector<std::string> mayReturnArgument;
   bool trains = false; // the stages compute gradients, too
+  /// While a manager runs: its analysis of the model as it is now; empty: nothing has asked for it
+  /// (aliasesOf in passes/analysis/AliasAnalysis.h).
+  std::shared_ptr<const AliasAnalysis> *aliases = nullptr;
 };
 
 } // namespace pipec

@@ -2,6 +2,7 @@
 
 #include "ir/Verify.h"
 #include "ir/support/Check.h"
+#include "ir/support/Llvm.h"
 #include "ir/support/ShownStream.h"
 #include "ir/support/Try.h"
 #include "llvm/Support/raw_ostream.h"
@@ -74,6 +75,13 @@ llvm::Error PassManager::addPipeline(llvm::StringRef text) {
 
 llvm::Expected<bool> PassManager::run(AnyModel &model, PassContext &context) {
   context_ = &context;
+  changes_ = 0;
+  settledAt_.clear();
+  context.aliases = &aliases_;
+  auto forget = atScopeEnd([&] {
+    context.aliases = nullptr;
+    aliases_.reset();
+  });
   if (options_.verifyEach)
     if (llvm::Error error = verifyAny(model))
       return withContext(std::move(error), "before the first pass");
@@ -140,20 +148,34 @@ llvm::Expected<bool> PassManager::runPass(const PipelineStep &step, AnyModel &mo
   run.info = findPass(options_.registry, step.name);
   run.model = &model;
   run.context = context_;
-  const auto start = std::chrono::steady_clock::now();
-  llvm::Expected<bool> changed = std::visit(Runner{model, *context_, step}, run.info->make);
-  run.ns =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start)
-          .count();
-  if (!changed)
-    return changed.takeError();
-  run.changed = *changed;
-  note(run);
+  auto settled = settledAt_.find(run.text);
+  const bool isSettled = settled != settledAt_.end() && settled->second == changes_;
+  if (!isSettled || options_.checkHonesty)
+    TRY(runNow(step, run, model));
+  if (isSettled && run.changed)
+    return failf(ExitCode::Internal,
+                 "pass {} changed a model that it had left unchanged the last time", run.text);
   printAfter(run);
   TRY(checkAfter(run));
   if (options_.afterPass)
     TRY(options_.afterPass(run));
   return run.changed;
+}
+
+llvm::Error PassManager::runNow(const PipelineStep &step, PassRun &run, AnyModel &model) {
+  const auto start = std::chrono::steady_clock::now();
+  run.changed = TRY(std::visit(Runner{model, *context_, step}, run.info->make));
+  run.ns =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start)
+          .count();
+  note(run);
+  if (run.changed) {
+    ++changes_;
+    aliases_.reset();
+  } else {
+    settledAt_[run.text] = changes_;
+  }
+  return llvm::Error::success();
 }
 
 llvm::Error PassManager::checkAfter(const PassRun &run) {

@@ -6,6 +6,7 @@
 #include "passes/Registry.h"
 
 #include <functional>
+#include <map>
 
 namespace pipec {
 
@@ -35,7 +36,9 @@ struct PassManagerOptions {
   std::function<llvm::Error(const PassRun &)> afterPass; // an error stops the pipeline
 };
 
-/// A list of passes, built once and run any number of times. One thread at a time.
+/// A list of passes, built once and run any number of times. One thread at a time. A pass that left
+/// the model unchanged is not run again before another pass has changed the model, except with
+/// checkHonesty.
 class PassManager {
 public:
   explicit PassManager(PassManagerOptions options = {}) : options_(std::move(options)) {}
@@ -69,6 +72,7 @@ private:
   llvm::Expected<bool> runGroup(const PipelineStep &group, AnyModel &model);
   llvm::Expected<bool> runNamedGroup(const PassInfo &info, const PassGroup &group, AnyModel &model);
   llvm::Expected<bool> runPass(const PipelineStep &step, AnyModel &model);
+  llvm::Error runNow(const PipelineStep &step, PassRun &run, AnyModel &model);
   llvm::Error checkAfter(const PassRun &run);
   llvm::Error checkHonesty(const PassRun &run);
   void note(const PassRun &run);
@@ -80,6 +84,11 @@ private:
   PassContext *context_ = nullptr; // of the current run
   std::vector<Timing> timings_;
   std::string fingerprint_; // of the model before the next pass; only with checkHonesty
+  size_t changes_ = 0;      // of this run, so far
+  /// By pass with options: `changes_` when it last reported no change. While it is the same, the
+  /// pass would find the same model again.
+  std::map<std::string, size_t> settledAt_;
+  std::shared_ptr<const AliasAnalysis> aliases_; // of the model as it is now, once a pass asked
 };
 
 } // namespace pipec

@@ -27,8 +27,7 @@ public:
     TopLevel top = topLevelOf(model);
     if (top.boundaries.empty())
       return false;
-    AliasAnalysis alias(model);
-    alias_ = &alias;
+    alias_ = aliasesOf(model, context);
     assign(top);
     for (size_t stage = 1; stage <= top.boundaries.size(); ++stage)
       fillStage(stage, top);
@@ -138,7 +137,7 @@ private:
     costs = std::move(all);
   }
 
-  const AliasAnalysis *alias_ = nullptr;
+  std::shared_ptr<const AliasAnalysis> alias_;
   std::map<Value *, size_t> definedIn_;
   std::set<Value *> available_;
   std::map<Value *, Value *> made_; // within one stage

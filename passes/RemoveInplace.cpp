@@ -48,8 +48,8 @@ constexpr size_t kMostWriters = 256;
 class RemoveInplace : public ModelPass {
 public:
   llvm::Expected<bool> run(Model &model, PassContext &context) override {
-    AliasAnalysis alias(model);
-    alias_ = &alias;
+    alias_ = aliasesOf(model, context);
+    const AliasAnalysis &alias = *alias_;
     model_ = &model;
     if (joinHandedOn(model.graph->block()))
       return true; // the analysis knows of values that are gone
@@ -348,7 +348,7 @@ private:
   }
 
   Model *model_ = nullptr;
-  const AliasAnalysis *alias_ = nullptr;
+  std::shared_ptr<const AliasAnalysis> alias_;
   std::optional<PureWrites> writes_;
   std::optional<MemoryReaders> readers_;
   std::deque<Tensor> tensors_;

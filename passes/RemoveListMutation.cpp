@@ -52,15 +52,14 @@ Block *branchOf(Node *inner, const Node *choice) {
 
 class RemoveListMutation : public ModelPass {
 public:
-  llvm::Expected<bool> run(Model &model, PassContext &) override {
+  llvm::Expected<bool> run(Model &model, PassContext &context) override {
     graph_ = model.graph.get();
-    AliasAnalysis alias(model);
-    alias_ = &alias;
+    alias_ = aliasesOf(model, context);
     known_.clear();
     dead_.clear();
     changed_ = false;
-    isHeld_.assign(alias.memories().size(), false);
-    for (const AliasAnalysis::Memory &memory : alias.memories()) {
+    isHeld_.assign(alias_->memories().size(), false);
+    for (const AliasAnalysis::Memory &memory : alias_->memories()) {
       for (size_t held : memory.holds)
         isHeld_[held] = true;
     }
@@ -352,7 +351,7 @@ private:
   }
 
   torch::jit::Graph *graph_ = nullptr;
-  const AliasAnalysis *alias_ = nullptr;
+  std::shared_ptr<const AliasAnalysis> alias_;
   std::vector<bool> isHeld_;                   // by memory
   llvm::DenseMap<const Node *, size_t> order_; // in order of execution; odd, except for new nodes
   llvm::DenseSet<const Value *> known_; // containers that this pass made, or does not change any

@@ -1,5 +1,6 @@
 #include "passes/analysis/AliasAnalysis.h"
 
+#include "passes/PassContext.h"
 #include "passes/analysis/AliasBuilder.h"
 #include "passes/analysis/OperatorFacts.h"
 
@@ -8,6 +9,14 @@
 namespace pipec {
 
 AliasAnalysis::AliasAnalysis(const Model &model) { AliasBuilder(*this).build(model); }
+
+std::shared_ptr<const AliasAnalysis> aliasesOf(const Model &model, const PassContext &context) {
+  if (!context.aliases)
+    return std::make_shared<const AliasAnalysis>(model);
+  if (!*context.aliases)
+    *context.aliases = std::make_shared<const AliasAnalysis>(model);
+  return *context.aliases;
+}
 
 std::optional<size_t> AliasAnalysis::memoryOf(const torch::jit::Value *value) const {
   auto found = memoryOfValue_.find(value);

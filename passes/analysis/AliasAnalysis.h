@@ -7,6 +7,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -16,6 +17,8 @@ struct Value;
 } // namespace torch::jit
 
 namespace pipec {
+
+struct PassContext;
 
 /// The alias analysis of one flat model. LibTorch's own analysis marks every weight as written
 /// after one `add_`. This one takes from the attribute table which weights share storage, treats
@@ -107,5 +110,9 @@ private:
   llvm::DenseMap<const torch::jit::Value *, size_t> memoryOfValue_; // look-ups only, never iterated
   llvm::DenseMap<const torch::jit::Node *, std::vector<size_t>> writes_;
 };
+
+/// The analysis for a pass that has not changed the model yet. Under a manager it is that of an
+/// earlier pass, if no pass has changed the model since.
+std::shared_ptr<const AliasAnalysis> aliasesOf(const Model &model, const PassContext &context);
 
 } // namespace pipec

@@ -68,8 +68,8 @@ Undo undoOf(const Node *view) {
 
 /// Quantised relu6 has no form of its own that writes, only a flag.
 static bool clampsInPlace(const Node *node) {
-  return node->kind() == c10::Symbol::fromQualString("quantized::relu6") &&
-         constantFlag(node, 1) != false;
+  static const c10::Symbol relu6 = c10::Symbol::fromQualString("quantized::relu6");
+  return node->kind() == relu6 && constantFlag(node, 1) != false;
 }
 
 bool mayReturnInput(const Node *node) {

@@ -169,12 +169,28 @@ bool foldThroughBranch(Folding &folding, Node *node) {
   return folding.replace(node->output(), through.choose(node->input(*operand)));
 }
 
+/// Whether something in the block reads a boolean or the result of a branch. Nothing else changes
+/// there by what is known of conditions, and these may have as many uses as the model has modules.
+static bool readsConditions(Block *block) {
+  auto readsOne = [](const Node *node) {
+    return llvm::any_of(node->inputs(), [](const Value *input) {
+      return input->type()->kind() == c10::TypeKind::BoolType ||
+             input->node()->kind() == c10::prim::If;
+    });
+  };
+  return readsOne(block->return_node()) || llvm::any_of(block->nodes(), [&](Node *node) {
+           return readsOne(node) || llvm::any_of(node->blocks(), readsConditions);
+         });
+}
+
 bool foldKnownConditions(Folding &folding, Node *node) {
   if (node->kind() != c10::prim::If)
     return false;
   bool changed = false;
   for (size_t k : {0, 1}) {
     Block *block = node->blocks()[k];
+    if (!readsConditions(block))
+      continue;
     KnownConditions known;
     known.assume(node->input(0), k == 0);
     for (size_t i = 0; i < known.all().size(); ++i) {

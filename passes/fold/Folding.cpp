@@ -1,13 +1,16 @@
 #include "passes/fold/Folding.h"
 
+#include "passes/PassContext.h"
+
 namespace pipec {
 
 using torch::jit::Block;
 using torch::jit::Node;
 using torch::jit::Value;
 
-Folding::Folding(Model &model, TypeAnswers &answers)
-    : model_(model), answers_(answers), alias_(model), names_(*model.graph) {
+Folding::Folding(Model &model, PassContext &context)
+    : model_(model), answers_(context.answers), alias_(aliasesOf(model, context)),
+      names_(*model.graph) {
   for (const Obligation &known : model.obligations)
     if (known.kind == Obligation::Kind::Fact)
       facts_.insert(toString(known));
@@ -107,12 +110,12 @@ std::optional<c10::IValue> Folding::constant(const Value *value) {
 }
 
 bool Folding::mayBeSeenOutside(const Value *value) const {
-  std::optional<size_t> memory = alias_.memoryOf(value);
-  return memory && alias_.memories()[*memory].visible();
+  std::optional<size_t> memory = alias_->memoryOf(value);
+  return memory && alias_->memories()[*memory].visible();
 }
 
 Folding::Node *Folding::fixedContainer(Value *value, c10::Symbol kind) const {
-  if (value->node()->kind() != kind || alias_.isWritten(value))
+  if (value->node()->kind() != kind || alias_->isWritten(value))
     return nullptr;
   return value->node();
 }

@@ -20,7 +20,7 @@ public:
   using Value = torch::jit::Value;
   using Block = torch::jit::Block;
 
-  Folding(Model &model, TypeAnswers &answers);
+  Folding(Model &model, PassContext &context);
 
   /// Applies `rule` to every node until it changes nothing more. The rule returns true if it
   /// changed something.
@@ -44,7 +44,7 @@ public:
 
   /// The node of this kind that made the list or dict, if no node ever changes it.
   Node *fixedContainer(Value *value, c10::Symbol kind) const;
-  bool isWritten(const Value *value) const { return alias_.isWritten(value); }
+  bool isWritten(const Value *value) const { return alias_->isWritten(value); }
   bool mayBeSeenOutside(const Value *value) const;
 
   /// The rank of a tensor by its type, or as given.
@@ -78,7 +78,7 @@ private:
 
   Model &model_;
   TypeAnswers &answers_;
-  AliasAnalysis alias_;
+  std::shared_ptr<const AliasAnalysis> alias_;
   std::vector<Node *> work_;
   llvm::DenseSet<Node *> queued_, gone_;
   mutable OperatorNames names_;

@@ -10,6 +10,7 @@
 #include "passes/Registry.h"
 #include "passes/ResolveTies.h"
 #include "passes/UnrollLoops.h"
+#include "passes/analysis/AliasAnalysis.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/ParseModel.h"
 
@@ -198,6 +199,50 @@ TEST_F(PassManagerTest, FixpointRepeatsUntilNothingChanges) {
   EXPECT_TRUE(failedWith(
       run("fixpoint(rename)"), ExitCode::Internal,
       "fixpoint(rename) does not converge: pass rename still changes the model in round 100"));
+}
+
+/// In both forms of the manager: with checkHonesty it runs the pass again, and checks the report.
+TEST_F(PassManagerTest, APassThatFoundNothingRunsAgainOnlyAfterAChange) {
+  for (auto [honest, text, runs] :
+       {std::tuple(false, "nothing,nothing,nothing{n=2}", 2u),
+        std::tuple(false, "nothing,rename,nothing,nothing", 2u),
+        std::tuple(false, "fixpoint(fixpoint(nothing,rename-thrice),nothing),nothing", 4u),
+        std::tuple(true, "nothing,nothing,nothing{n=2}", 3u)}) {
+    options.checkHonesty = honest;
+    PassManager manager(options);
+    ASSERT_TRUE(succeeded(manager.addPipeline(text)));
+    for (size_t models : {1, 2}) { // a second model begins anew
+      AnyModel any = model();
+      ASSERT_TRUE(succeeded(manager.run(any)));
+      EXPECT_EQ(manager.timings()[0].runs, runs * models) << text;
+    }
+  }
+  options.checkHonesty = true;
+  bool isSecond = false;
+  table.push_back(row("fickle", [&](Model &m, PassContext &) {
+    return std::exchange(isSecond, true) && rename(m);
+  }));
+  options.registry = table;
+  EXPECT_TRUE(failedWith(run("fickle,nothing,fickle"), ExitCode::Internal,
+                         "pass fickle changed a model that it had left unchanged the last time"));
+}
+
+TEST_F(PassManagerTest, PassesShareOneAliasAnalysisUntilAChange) {
+  std::vector<std::shared_ptr<const AliasAnalysis>> seen;
+  PassContext context;
+  table.push_back(row("look", [&](Model &m, PassContext &given) {
+    seen.push_back(aliasesOf(m, given));
+    return false;
+  }));
+  options.registry = table;
+  PassManager manager(options);
+  ASSERT_TRUE(succeeded(manager.addPipeline("look,nothing,look{n=2},rename,look")));
+  AnyModel any = model();
+  ASSERT_TRUE(succeeded(manager.run(any, context)));
+  ASSERT_EQ(seen.size(), 3u);
+  EXPECT_EQ(seen[0], seen[1]);
+  EXPECT_NE(seen[1], seen[2]);
+  EXPECT_NE(seen[2], aliasesOf(std::get<Model>(any), context)) << "no manager runs any more";
 }
 
 TEST_F(PassManagerTest, UnknownNamesAndOptionsAreRefusedBeforeAnythingRuns) {
