@@ -323,8 +323,6 @@ TEST(Discovery, DrawsThatFollowValuesAreNoDependence) {
   };
   DiscoveryOptions options;
   options.drawsRandom = [] { return true; };
-  const Found mixed = discoverLeaves({at::randn({4, 64})}, 1, noisy, options);
-  EXPECT_NE(mixed.notes().find("affect each other"), std::string::npos) << mixed.notes();
   options.valueDependentDraw = [] { return std::string("aten::rrelu in act"); };
   const Found found = discoverLeaves({at::randn({4, 64})}, 1, noisy, options);
   EXPECT_TRUE(found.discovery.warnings.empty()) << found.notes();
