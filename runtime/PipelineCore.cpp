@@ -65,10 +65,11 @@ void PipelineCore::runRank(size_t rank) {
 void PipelineCore::restoreRank(size_t rank) {
   llvm::Error error = guardTorchVoid(ExitCode::Other, "device " + devices[rank]->name(),
                                      [&] { devices[rank]->finish(); });
-  const auto &stages = executorsOf(rank / artifact.plan.ranks);
-  for (size_t s = 0; s < stages.size() && !error; ++s)
-    if (artifact.plan.stages[s].rank == rank % artifact.plan.ranks)
-      error = stages[s]->restoreState();
+  const Plan &plan = artifact.plan;
+  for (size_t k = 0; k < replicas; ++k)
+    for (size_t s = 0; s < plan.stages.size() && !error; ++s)
+      if (k * plan.ranks + plan.stages[s].rank == rank)
+        error = executorsOf(k)[s]->restoreState();
   if (!error)
     error = guardTorchVoid(ExitCode::Other, "device " + devices[rank]->name(),
                            [&] { devices[rank]->finish(); });
