@@ -18,6 +18,8 @@ void BatchForms::note(Run &run, const torch::jit::Value *value, const c10::IValu
   Seen &seen = all.emplace_back();
   if (content.isInt())
     seen.number = content.toInt();
+  if (content.isIntList() || content.isDoubleList() || content.isBoolList())
+    seen.length = static_cast<int64_t>(content.toList().size());
   forEachTensor(content, [&](const at::Tensor &tensor) {
     if (!tensor.defined() || tensor.is_nested())
       return;
@@ -33,6 +35,7 @@ BatchForm BatchForms::formOf(const std::vector<Seen> &fewer, const std::vector<S
   for (size_t k = 0; k < std::min(fewer.size(), more.size()); ++k) {
     const Seen &few = fewer[k], &many = more[k];
     form.isMask = form.isMask || few.isMask;
+    form.isLong = form.isLong || (few.length && many.length && *few.length != *many.length);
     for (size_t t = 0; t < std::min(few.sizes.size(), many.sizes.size()); ++t) {
       if (few.sizes[t].size() != many.sizes[t].size())
         continue;

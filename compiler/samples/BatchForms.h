@@ -20,6 +20,7 @@ struct BatchForm {
   bool isScalar = false;     // a tensor without dimensions
   std::optional<Dim> number; // of a whole number, if it is the same in all rounds of a loop
   std::vector<Dim> sizes;    // of a tensor, when it is seen first
+  bool isLong = false;       // a list of numbers: how many there are follows the samples
 
   bool any() const;
   /// Of a tensor: its sizes are known, and none follows the samples.
@@ -44,7 +45,7 @@ public:
 private:
   struct Seen {                              // of one run
     std::vector<std::vector<int64_t>> sizes; // of each tensor, in order
-    std::optional<int64_t> number;
+    std::optional<int64_t> number, length;   // length: of a list of numbers
     bool isMask = false;
   };
   using Run = std::unordered_map<const torch::jit::Value *, std::vector<Seen>>;

@@ -211,6 +211,8 @@ private:
       found_.relating.insert(node);
     if (isOutside && decides_.fromSamples && isIn(kExtends, node) && !extendsInBoth(node))
       found_.selecting.insert(node);
+    if (isOutside && isIn(kExtends, node) && facts.fromSamples)
+      found_.extended.insert(written);
     facts_[written].fromSamples |= facts.fromSamples;
   }
 

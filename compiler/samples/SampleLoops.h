@@ -15,6 +15,8 @@ struct SampleLoops {
   std::unordered_set<const torch::jit::Node *> own;
   /// Operators that extend a list for some samples only, as data selects.
   std::unordered_set<const torch::jit::Node *> selecting;
+  /// Lists that are extended in each round.
+  std::unordered_set<const torch::jit::Value *> extended;
   /// Outputs of a loop's body that hand on to the next round what elements of a sample decide.
   std::unordered_set<const torch::jit::Value *> carried;
   /// Loops that end early because of elements of one sample.

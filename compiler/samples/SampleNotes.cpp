@@ -87,7 +87,7 @@ private:
       if (tried < kMostTried && isCheap(threshold.samples, kMostFlops)) {
         ++tried;
         tryBatch(threshold.samples, whatDecides(threshold));
-      } else if (untried_.empty() && isSeen(threshold)) {
+      } else if (untried_.empty() && threshold.isCondition) { // others are not worth a word
         untried_ = whatDecides(threshold);
       }
     }
@@ -130,11 +130,6 @@ private:
       return fmt::format("{} depends on sizes that follow the batch", describeNode(threshold.node));
     return fmt::format("{} depends on the constant {} and a size that follows the batch",
                        describeNode(threshold.node), *threshold.constant);
-  }
-
-  /// Above that, only comparisons that a branch may follow are worth a word.
-  static bool isSeen(const SizeThreshold &threshold) {
-    return threshold.node->output()->type()->kind() == c10::TypeKind::BoolType;
   }
 
   static constexpr int64_t kMostFlops = 16'000'000'000; // a second or so on one core

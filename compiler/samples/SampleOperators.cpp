@@ -1,5 +1,6 @@
 #include "compiler/samples/SampleOperators.h"
 
+#include "compiler/samples/FixedNumbers.h"
 #include "ir/NodeInfo.h"
 #include "ir/support/Llvm.h"
 
@@ -98,8 +99,8 @@ bool isAverageOfCounted(Node *node, const BatchForms &forms) {
          forms.rowsPerSample(node->input(1), 0) > 1;
 }
 
-/// The dimension along which constants say which rows are taken.
-std::optional<int64_t> fixedPartAlong(Node *node) {
+/// The dimension along which numbers that no sample changes say which rows are taken.
+std::optional<int64_t> fixedPartAlong(Node *node, const BatchForms &forms) {
   static const Names names = {"slice", "narrow", "select"};
   if (!isIn(names, node) || !isTensor(node->input(0)))
     return std::nullopt;
@@ -110,28 +111,31 @@ std::optional<int64_t> fixedPartAlong(Node *node) {
   if (plainName(node) == "narrow")
     return along;
   if (plainName(node) == "select")
-    return constantAt(node, "index") ? std::optional(along) : std::nullopt;
+    return fixedInt(inputNamed(node, "index"), forms) ? std::optional(along) : std::nullopt;
   auto isBound = [&](const char *argument, int64_t none) {
-    const std::optional<c10::IValue> bound = constantAt(node, argument);
-    return bound && bound->isInt() && bound->toInt() != none;
+    Value *bound = inputNamed(node, argument);
+    const std::optional<int64_t> number = bound ? fixedInt(bound, forms) : std::nullopt;
+    return number && *number != none;
   };
   const bool isFixed = isBound("start", 0) || isBound("end", std::numeric_limits<int64_t>::max());
   return isFixed ? std::optional(along) : std::nullopt;
 }
 
 /// It gives one sample per round of a loop, or rows whose number is equal in two runs by chance.
-bool mayTakeAny(Node *node) {
+bool mayTakeAny(Node *node, const BatchForms &forms) {
   static const Names parts = {"select", "narrow", "slice"};
   static const Names rows = {"index", "index_select", "gather", "take", "embedding", "__getitem__"};
-  return isIn(rows, node) || (isIn(parts, node) && !fixedPartAlong(node));
+  return isIn(rows, node) || (isIn(parts, node) && !fixedPartAlong(node, forms));
 }
 
 /// Sizes follow the samples, but those of no result do.
 bool combinesSamples(Node *node, const BatchForms &forms) {
+  static const Names ofSecondType = {"to", "type_as"}; // the elements are those of the first input
   const bool follows =
-      llvm::any_of(node->inputs(), [&](const Value *input) { return forms.of(input).any(); });
-  return node->kind().is_aten() && follows && !node->outputs().empty() && !mayTakeAny(node) &&
-         llvm::all_of(node->outputs(), [&](const Value *output) {
+      llvm::any_of(isIn(ofSecondType, node) ? node->inputs().slice(0, 1) : node->inputs(),
+                   [&](const Value *input) { return forms.of(input).any(); });
+  return node->kind().is_aten() && follows && !node->outputs().empty() &&
+         !mayTakeAny(node, forms) && llvm::all_of(node->outputs(), [&](const Value *output) {
            return isTensor(output) && forms.of(output).isFixed();
          });
 }
@@ -146,6 +150,27 @@ bool pairsSamples(Node *node, const BatchForms &forms) {
     return most;
   };
   return node->kind().is_aten() && largest(node->inputs()) == 1 && largest(node->outputs()) > 1;
+}
+
+/// Each of its elements is compared with those of all samples.
+bool comparesWithAll(Node *node, const BatchForms &forms) {
+  static const Names compares = {"isin", "searchsorted", "bucketize"};
+  if (!isIn(compares, node))
+    return false;
+  if (Value *others = inputNamed(node, "test_elements"))
+    return forms.of(others).any();
+  for (const char *sorted : {"sorted_sequence", "boundaries"}) // a row of them is searched
+    if (Value *all = inputNamed(node, sorted))
+      return isAlong(forms.of(all).dims, -1);
+  return false;
+}
+
+/// Without a dimension, or down to one number.
+bool reducesAllDims(Node *node, const BatchForms &forms) {
+  const std::optional<c10::IValue> dim = constantAt(node, "dim");
+  return !inputNamed(node, "dim") || (dim && dim->isNone()) ||
+         (dim && dim->isIntList() && dim->toIntList().empty()) ||
+         (forms.of(node->input(0)).dims.size() > 1 && forms.of(node->output(0)).isScalar);
 }
 
 /// The number in a name as "max_pool2d" or "_adaptive_avg_pool3d"; 0: none.
@@ -214,6 +239,22 @@ bool givesSize(const Node *node) {
   return isIn(names, node);
 }
 
+bool readsList(Node *node) {
+  static const Names reads = {"max",  "min",    "sum",   "any",   "all",
+                              "sort", "sorted", "count", "index", "__contains__"};
+  static const Names takes = {"__getitem__"};
+  if (node->inputs().empty())
+    return false;
+  const auto list = node->input(0)->type()->cast<c10::ListType>();
+  if (!list)
+    return false;
+  const c10::TypeKind kind = list->getElementType()->kind();
+  if (kind != c10::TypeKind::IntType && kind != c10::TypeKind::FloatType &&
+      kind != c10::TypeKind::BoolType)
+    return false;
+  return isIn(reads, node) || (isIn(takes, node) && constantInt(node->input(1)));
+}
+
 bool writesSelected(const Node *node) {
   static const Names names = {"index_put",   "masked_fill",    "masked_scatter", "where",
                               "index_add",   "index_copy",     "index_fill",     "scatter",
@@ -243,9 +284,6 @@ OperatorRole roleOf(Node *node, const BatchForms &forms) {
   static const Names kCompares = {"lt",   "le",      "gt",         "ge",
                                   "less", "greater", "less_equal", "greater_equal"};
   static const Names kLimits = {"min", "minimum", "clamp", "clamp_max", "clip"};
-  static const Names kBends = {"relu",  "relu6", "leaky_relu", "hardtanh", "threshold", "clamp",
-                               "clip",  "abs",   "clamp_min",  "minimum",  "maximum",   "clamp_max",
-                               "round", "floor", "ceil",       "sign",     "min",       "max"};
   static const Names kParts = {"slice",
                                "narrow",
                                "split",
@@ -264,12 +302,12 @@ OperatorRole roleOf(Node *node, const BatchForms &forms) {
   role.compares = isIn(kCompares, node);
   role.limits = isIn(kLimits, node);
   role.takesParts = isIn(kParts, node);
-  const std::optional<int64_t> part = fixedPartAlong(node);
+  const std::optional<int64_t> part = fixedPartAlong(node, forms);
   role.takesFirst = part == 0;
   role.cutsOff = part && isAlong(forms.of(node->input(0)).dims, *part);
   role.comparesWithMany = comparesWithMany(node);
   role.reduces = isReduction(node);
-  role.bends = isIn(kBends, node) && !role.reduces;
+  role.reducesAll = role.reduces && reducesAllDims(node, forms);
   role.isMean = role.reduces && (plainName(node) == "mean" || plainName(node) == "nanmean");
   role.isAverage = isAverageOfCounted(node, forms);
   const bool isMaskIndex =
@@ -289,7 +327,8 @@ OperatorRole roleOf(Node *node, const BatchForms &forms) {
     role.kind = Kind::Selects;
     role.overOutput = node->outputs().size() == 3 ? 2 : role.overOutput; // numbers of equal rows
   } else if (combinesSamples(node, forms) || pairsSamples(node, forms) ||
-             spansSamples(node, forms)) {
+             spansSamples(node, forms) || comparesWithAll(node, forms) ||
+             (readsList(node) && forms.of(node->input(0)).isLong)) {
     role.kind = Kind::Over;
   } else if (writesSelected(node)) {
     role.kind = Kind::Writes;

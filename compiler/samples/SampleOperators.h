@@ -23,6 +23,7 @@ struct OperatorRole {
   bool fromData = false;         // elements give the sizes of the result
   bool isMade = false;           // Form: a tensor of sizes that are given as numbers
   bool reduces = false;          // a reduction of the first input, along some dimension
+  bool reducesAll = false;       // with `reduces`: all dimensions, whatever follows the samples
   bool isMean = false;           // with `reduces`: an average
   bool isAverage = false;        // a loss that averages over elements that count
   bool divides = false;          // the first input by the second
@@ -31,9 +32,7 @@ struct OperatorRole {
   bool compares = false;         // with <, <=, > or >=
   bool comparesWithMany = false; // with a constant above 1, also by == or !=
   bool limits = false;           // min, clamp
-  bool bends = false; // linear in parts, as relu, clamp, abs: the mean of its results is not the
-                      // result of the mean
-  bool takesParts = false; // further inputs are begins, ends or lengths of parts of the first
+  bool takesParts = false;       // further inputs are begins, ends or lengths of parts of the first
   size_t overOutput = std::numeric_limits<size_t>::max(); // one that reduces samples
 };
 
@@ -47,6 +46,9 @@ OperatorRole roleOf(torch::jit::Node *node, const BatchForms &forms);
 
 /// Whether the result is a size or a number of elements of the input.
 bool givesSize(const torch::jit::Node *node);
+
+/// Whether the result follows all numbers of a list, or the one at a constant place.
+bool readsList(torch::jit::Node *node);
 
 /// Whether the operator writes some elements of its first input, chosen by a mask or by indices.
 bool writesSelected(const torch::jit::Node *node);

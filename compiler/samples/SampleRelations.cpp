@@ -1,7 +1,9 @@
 #include "compiler/samples/SampleRelations.h"
 
+#include "compiler/samples/LinearOperators.h"
 #include "compiler/samples/SampleLoops.h"
 #include "compiler/samples/SampleOperators.h"
+#include "compiler/samples/SamplePlaces.h"
 #include "ir/NodeInfo.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
@@ -68,7 +70,7 @@ bool isMadeFrom(Value *value, Value *source, int steps = 8) {
 class Follower {
 public:
   Follower(const Model &model, const BatchForms &forms)
-      : model_(model), forms_(forms), loops_(sampleLoops(model, forms)) {}
+      : model_(model), forms_(forms), loops_(sampleLoops(model, forms)), sizes_(forms) {}
 
   SampleRelations follow() {
     visit(model_.graph->block());
@@ -221,8 +223,11 @@ private:
     const bool isOwn = loops_.own.count(node);
     const bool reducesSelected = first.selects && role.reduces && !isOwn;
     // Sizes that follow elements differ between runs, as those that follow the samples do.
-    const bool isUnsure = facts.isDataSized && !facts.selects;
-    if ((role.kind == Kind::Over && !isUnsure && !isOwn) || reducesSelected) {
+    const bool isUnsure = facts.isDataSized && !facts.selects && !role.reducesAll;
+    const bool bends = bendsNumbers(node, role); // before the operator itself is over samples
+    const bool isOver = role.kind == Kind::Over || movesSamples(node, forms_, sizes_) ||
+                        (readsList(node) && loops_.extended.count(node->input(0)));
+    if ((isOver && !isUnsure && !isOwn) || reducesSelected) {
       add(facts.over, node);
       facts.order = facts.selects = nullptr;
       facts.isLimited = false; // what limits its input does not limit the number
@@ -231,7 +236,7 @@ private:
       add(facts.over, node);
     if (!isOwn)
       noteUses(node, role, reducesSelected, isUnsure, facts);
-    if (role.bends && !facts.over.empty())
+    if (bends)
       add(facts.bends, node);
     facts.isLimited =
         facts.isLimited || (role.limits && !(facts.over.empty() && facts.counts.empty()));
@@ -279,6 +284,16 @@ private:
     }
   }
 
+  /// Whether the mean of its results, with inputs over samples, is not the result of the mean.
+  bool bendsNumbers(Node *node, const OperatorRole &role) const {
+    std::vector<Value *> over;
+    for (size_t i = 0; i < node->inputs().size(); ++i)
+      if (!isPlaceInput(node, i) && !ofInput(node, i, role).over.empty())
+        over.push_back(node->input(i));
+    return !over.empty() &&
+           !isLinear(node, [&](Value *input) { return llvm::is_contained(over, input); });
+  }
+
   bool dividesByNumber(Node *node, const OperatorRole &role) const {
     if (!role.divides || node->inputs().size() < 2)
       return false;
@@ -292,11 +307,11 @@ private:
     if (role.kind == OperatorRole::Kind::Form) { // the elements of the result follow none of it
       Facts sizes;
       sizes.isDataSized = facts.isDataSized || (role.isMade && !facts.over.empty());
-      return sizes;
+      return isElement(node, index) ? facts : sizes;
     }
     if (index == 0)
       return facts;
-    if (role.divides) // an average, which is followed as such
+    if (role.divides || isPlaceInput(node, index)) // an average, which is followed as such
       facts.bends.clear();
     if (role.kind == OperatorRole::Kind::Writes) { // rows are back in their places
       facts.order = facts.selects = nullptr;
@@ -308,9 +323,17 @@ private:
     return facts;
   }
 
+  /// With Form: the elements of the result are made of this number.
+  static bool isElement(Node *node, size_t index) {
+    const Value *input = node->input(index);
+    return llvm::any_of(llvm::ArrayRef<const char *>{"fill_value", "start", "step"},
+                        [&](const char *name) { return inputNamed(node, name) == input; });
+  }
+
   const Model &model_;
   const BatchForms &forms_;
   const SampleLoops loops_;
+  SizeValues sizes_;
   std::unordered_map<const Value *, Facts> facts_; // looked up by pointer only
   SampleRelations found_;
 };

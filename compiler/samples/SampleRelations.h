@@ -13,8 +13,8 @@ struct SampleRelations {
   /// Per result: averages over as many elements as data selects (cross_entropy with ignored labels,
   /// a masked mean). Averages of micro-batches are then no average of the whole batch.
   std::vector<std::vector<torch::jit::Node *>> averages;
-  /// Per result: operators that are linear in parts only (relu, clamp, abs), of a value over
-  /// samples. The mean of their results is not the result of the mean.
+  /// Per result: operators that are not linear (relu, clamp, elu, a loss), of a value over samples.
+  /// The mean of their results is not the result of the mean.
   std::vector<std::vector<torch::jit::Node *>> bends;
   /// A branch or loop, and an operator over the samples that it depends on. Not those that only
   /// refuse inputs, nor those that skip a write for which nothing is selected.

@@ -1,9 +1,11 @@
 #include "compiler/samples/SizeThresholds.h"
 
+#include "compiler/samples/FixedNumbers.h"
 #include "compiler/samples/SampleOperators.h"
 #include "compiler/samples/SizeValues.h"
 #include "ir/NodeInfo.h"
 
+#include <ATen/ATen.h>
 #include <torch/csrc/jit/ir/ir.h>
 
 #include <cmath>
@@ -40,9 +42,12 @@ std::vector<double> numbersIn(const c10::IValue &value) {
     return {static_cast<double>(value.toInt())};
   if (value.isDouble())
     return {value.toDouble()};
-  if (value.isTensor() && value.toTensor().numel() == 1)
-    return {value.toTensor().item().toDouble()};
   std::vector<double> all;
+  if (value.isTensor() && value.toTensor().dim() <= 1 && !value.toTensor().is_complex()) {
+    const at::Tensor numbers = value.toTensor().to(at::kDouble).contiguous();
+    all.assign(numbers.const_data_ptr<double>(),
+               numbers.const_data_ptr<double>() + numbers.numel());
+  }
   if (value.isList())
     for (const c10::IValue &one : value.toListRef())
       llvm::append_range(all, numbersIn(one));
@@ -75,11 +80,12 @@ private:
 
   void visitValue(Value *value) {
     const std::optional<int64_t> at =
-        isCondition(value) ? whereItChanges(value) : whereItBends(value);
+        isCondition(value) || sizes_.hasRows(value) ? whereItChanges(value) : whereItBends(value);
     if (!at)
       return;
     Node *decides = decisive(value->node());
-    add(decides, constantIn(decides), *at);
+    add(decides, constantIn(decides), *at,
+        isCondition(decides->outputs()[0]) || sizes_.hasRows(value));
   }
 
   static bool isCondition(Value *value) { return value->type()->kind() == c10::TypeKind::BoolType; }
@@ -89,11 +95,16 @@ private:
     return content ? numbersIn(*content) : std::vector<double>();
   }
 
-  /// The fewest samples whose condition differs from that of a half. nullopt: none, or the trial
-  /// shows one.
+  /// The fewest samples whose condition differs from that of a half, or whose rows differ from
+  /// those of the halves. nullopt: none, or the trial shows one.
   std::optional<int64_t> whereItChanges(Value *value) {
     auto differs = [&](int64_t samples) {
       const std::vector<double> whole = numbersAt(value, samples);
+      if (sizes_.hasRows(value)) {
+        std::vector<double> parts = numbersAt(value, samples - samples / 2);
+        llvm::append_range(parts, numbersAt(value, samples / 2));
+        return whole != parts;
+      }
       return whole != numbersAt(value, samples - samples / 2) ||
              whole != numbersAt(value, samples / 2);
     };
@@ -101,7 +112,10 @@ private:
       return std::nullopt;
     std::optional<int64_t> first;
     int64_t before = 1;
+    const bool isLimited = sizes_.isMadeOfRows(value);
     for (int64_t samples : numbersToLookAt()) {
+      if (isLimited && samples > SizeValues::kMostRows)
+        break;
       if (samples > 1 && differs(samples)) {
         first = samples;
         break;
@@ -112,7 +126,8 @@ private:
       if (differs(low))
         first = low;
     for (int64_t samples : whereEqual(value->node()))
-      if (samples > 1 && (!first || samples < *first) && differs(samples))
+      if (samples > 1 && (!first || samples < *first) &&
+          !(isLimited && samples > SizeValues::kMostRows) && differs(samples))
         first = samples;
     return first;
   }
@@ -122,7 +137,7 @@ private:
     std::vector<int64_t> found;
     for (size_t side = 0; node->inputs().size() == 2 && side < 2; ++side) {
       const auto &number = forms_.of(node->input(side)).number;
-      const std::optional<int64_t> constant = constantInt(node->input(1 - side));
+      const std::optional<int64_t> constant = fixedInt(node->input(1 - side), forms_);
       if (number && number->perBatch > 0 && constant &&
           (*constant - number->constant) % number->perBatch == 0)
         found.push_back((*constant - number->constant) / number->perBatch);
@@ -184,16 +199,16 @@ private:
     if (node->inputs().empty())
       return;
     if (isIn(kSqueezes, node) && forms_.of(node->input(0)).any() && dropsSamples(node))
-      add(node, 1, 2);
+      add(node, 1, 2, false);
     const bool isSlice = node->kind() == c10::aten::slice, isSplit = isIn(kSplits, node);
     Value *dim = isSlice || isSplit ? inputNamed(node, "dim") : nullptr;
     const std::optional<int64_t> along = dim ? constantInt(dim) : std::nullopt;
     const int64_t rows = along ? forms_.rowsPerSample(node->input(0), *along) : 0;
     for (const char *name : {"start", "end", "split_size"})
       if (Value *bound = rows > 0 ? inputNamed(node, name) : nullptr)
-        if (const std::optional<int64_t> at = constantInt(bound);
+        if (const std::optional<int64_t> at = fixedInt(bound, forms_);
             at && *at != 0 && std::abs(*at) < kNoBound)
-          addBeyond(node, rows, std::abs(*at));
+          addBeyond(node, rows, constantInt(bound), std::abs(*at));
   }
 
   /// A dimension of one sample would be squeezed.
@@ -203,17 +218,17 @@ private:
     return !along || forms_.rowsPerSample(node->input(0), *along) > 0;
   }
 
-  /// The most samples that do not exceed the constant lie between a batch and its halves.
-  void addBeyond(Node *node, int64_t rows, int64_t constant) {
-    const int64_t most = constant / rows;
+  /// The most samples that do not exceed the bound lie between a batch and its halves.
+  void addBeyond(Node *node, int64_t rows, std::optional<int64_t> constant, int64_t bound) {
+    const int64_t most = bound / rows;
     const bool shows = most >= kSmallSamples && most < kWholeSamples;
     if (most >= 1 && !shows)
-      add(node, constant, most + 1);
+      add(node, constant ? std::optional(bound) : std::nullopt, most + 1, false);
   }
 
-  void add(Node *node, std::optional<int64_t> constant, int64_t samples) {
+  void add(Node *node, std::optional<int64_t> constant, int64_t samples, bool isCondition) {
     if (llvm::none_of(found_, [&](const SizeThreshold &one) { return one.samples == samples; }))
-      found_.push_back({node, constant, samples});
+      found_.push_back({node, constant, samples, isCondition});
   }
 
   const BatchForms &forms_;

@@ -10,6 +10,7 @@ struct SizeThreshold {
   torch::jit::Node *node;
   std::optional<int64_t> constant; // in the model
   int64_t samples;                 // a batch on one side, with a half on the other
+  bool isCondition;                // a branch may follow it, or each row for itself
 };
 
 /// Where conditions change, where minima, quotients and the like stop to follow the samples evenly,

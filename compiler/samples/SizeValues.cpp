@@ -1,5 +1,6 @@
 #include "compiler/samples/SizeValues.h"
 
+#include "compiler/samples/FixedNumbers.h"
 #include "compiler/samples/SampleOperators.h"
 #include "ir/TorchError.h"
 
@@ -18,6 +19,19 @@ bool isSize(const Node *node) {
   return givesSize(node) || isIn(kDimensions, node);
 }
 
+/// Of a tensor. What is computed from sizes is the same on each device and, but for roundings, for
+/// each type.
+bool isOption(const Node *node) {
+  return node->kind() == c10::prim::device || node->kind() == c10::prim::dtype;
+}
+
+/// Its results are the same in each run, and it leaves its inputs as they are.
+bool isRepeatable(const Node *node) {
+  static const llvm::StringSet<> kUnset = {"empty"};
+  const c10::FunctionSchema *schema = node->maybeSchema();
+  return !node->isNondeterministic() && !isIn(kUnset, node) && !(schema && schema->is_mutable());
+}
+
 } // namespace
 
 SizeValues::Kind SizeValues::kindOf(const Value *value, int steps) {
@@ -26,9 +40,11 @@ SizeValues::Kind SizeValues::kindOf(const Value *value, int steps) {
   if (steps == 0)
     return Kind::Other;
   const Node *node = value->node();
-  const Kind kind = node->kind() == c10::prim::Constant ? Kind::Constant
-                    : isSize(node)                      ? kindOfSize(value)
-                                                        : kindOfOperator(value, steps);
+  const bool isConstant =
+      node->kind() == c10::prim::Constant || isOption(node) || fixedInt(value, forms_);
+  const Kind kind = isConstant     ? Kind::Constant
+                    : isSize(node) ? kindOfSize(value)
+                                   : kindOfOperator(value, steps);
   kinds_.emplace(value, kind);
   return kind;
 }
@@ -48,7 +64,12 @@ SizeValues::Kind SizeValues::kindOfOperator(const Value *value, int steps) {
   if (node->inputs().empty() || !node->blocks().empty() || node->hasSideEffects() ||
       !(node->kind().is_aten() || node->kind().is_prim()))
     return Kind::Other;
-  if (value->type()->kind() == c10::TypeKind::TensorType && !forms_.of(value).isScalar)
+  const BatchForm &form = forms_.of(value);
+  const auto list = value->type()->cast<c10::ListType>();
+  const c10::TypeKind entry = list ? list->getElementType()->kind() : c10::TypeKind::IntType;
+  if (entry == c10::TypeKind::TensorType || entry == c10::TypeKind::OptionalType)
+    return Kind::Other; // of indices: each is looked at
+  if (isTensor(value) && (!(form.isScalar || form.sizes.size() == 1) || !isRepeatable(node)))
     return Kind::Other;
   Kind kind = Kind::Constant;
   for (const Value *input : node->inputs()) {
@@ -70,6 +91,8 @@ bool SizeValues::bends(const Value *value) {
                                             "TupleUnpack",   "ScalarImplicit",
                                             "IntImplicit",   "FloatImplicit",
                                             "tensor",        "slice"};
+  static const llvm::StringSet<> kRows = {"arange", "zeros", "ones",   "full",
+                                          "to",     "float", "double", "view"};
   if (const auto known = bends_.find(value); known != bends_.end())
     return known->second;
   const Node *node = value->node();
@@ -79,13 +102,30 @@ bool SizeValues::bends(const Value *value) {
   };
   bool found = false;
   if (follows(value) && !isSize(node))
-    found = !(isIn(kLinear, node) || isPart(node)) ||
+    found = !(isIn(kLinear, node) || isIn(kRows, node) || isPart(node)) ||
             llvm::any_of(node->inputs(), [&](const Value *input) { return bends(input); });
   bends_.emplace(value, found);
   return found;
 }
 
+bool SizeValues::hasRows(const Value *value) const {
+  const std::vector<Dim> &sizes = forms_.of(value).sizes;
+  return isTensor(value) && sizes.size() == 1 && sizes[0].perBatch > 0;
+}
+
+bool SizeValues::isMadeOfRows(const Value *value) {
+  if (const auto known = ofRows_.find(value); known != ofRows_.end())
+    return known->second;
+  const bool found =
+      follows(value) &&
+      (hasRows(value) || llvm::any_of(value->node()->inputs(),
+                                      [&](const Value *input) { return isMadeOfRows(input); }));
+  return ofRows_[value] = found;
+}
+
 std::optional<c10::IValue> SizeValues::at(const Value *value, int64_t samples) {
+  if (samples > kMostRows && isMadeOfRows(value))
+    return std::nullopt;
   if (samples != samples_)
     computed_.clear();
   samples_ = samples;
@@ -103,6 +143,12 @@ c10::IValue SizeValues::compute(const Value *value) {
   Node *node = const_cast<Node *>(value->node());
   if (node->kind() == c10::prim::Constant)
     return *torch::jit::toIValue(value);
+  if (const std::optional<int64_t> number = fixedInt(value, forms_))
+    return *number;
+  if (node->kind() == c10::prim::device)
+    return c10::Device(c10::kCPU);
+  if (node->kind() == c10::prim::dtype)
+    return static_cast<int64_t>(c10::kFloat);
   if (isSize(node))
     return computed_[value] = sizeAt(value);
   std::vector<Value *> used;

@@ -11,13 +11,20 @@ class SizeValues {
 public:
   explicit SizeValues(const BatchForms &forms) : forms_(forms) {}
 
-  /// Whether `value` is a number, a bool, a tensor without dimensions or a list of numbers that
-  /// operators make from sizes and constants alone, at least one of which follows the samples.
+  static constexpr int64_t kMostRows = 4096;
+
+  /// Whether `value` is a number, a bool, a tensor of at most one dimension or a list of numbers
+  /// that operators make from sizes and constants alone, at least one of which follows the samples.
   bool follows(const torch::jit::Value *value) { return kindOf(value) == Kind::Follows; }
   /// With follows(): whether it is more than a sum of multiples of sizes, as max(a, b) or a // b.
   bool bends(const torch::jit::Value *value);
   /// With follows(). nullopt: the operators refuse that number.
   std::optional<c10::IValue> at(const torch::jit::Value *value, int64_t samples);
+
+  /// Whether `value` is a tensor with a row per sample, as torch.arange(n) < 100.
+  bool hasRows(const torch::jit::Value *value) const;
+  /// Whether such a tensor is `value`, or on the way to it: at() then knows it up to kMostRows.
+  bool isMadeOfRows(const torch::jit::Value *value);
 
 private:
   enum class Kind { Other, Constant, Follows };
@@ -32,7 +39,7 @@ private:
   int64_t samples_ = 0; // of computed_
   // Looked up by pointer only.
   std::unordered_map<const torch::jit::Value *, Kind> kinds_;
-  std::unordered_map<const torch::jit::Value *, bool> bends_;
+  std::unordered_map<const torch::jit::Value *, bool> bends_, ofRows_;
   std::unordered_map<const torch::jit::Value *, c10::IValue> computed_;
   std::unordered_map<const torch::jit::Node *, PreparedNode> prepared_;
 };

@@ -671,3 +671,143 @@ class Noisy(Layers):
 
     def forward(self, x: torch.Tensor):
         return self.b(self.act(self.a(x)))
+
+
+# What follows all samples is the largest number of a list, a limit that is given, a place.
+
+
+class ListMaximum(Layers):
+    def forward(self, x: torch.Tensor):
+        numbers: List[float] = x[:, 0].tolist()
+        return self.features(x) * (0.5 if max(numbers) > 50.0 else 1.0)
+
+
+class AppendedMaximum(Layers):
+    def forward(self, x: torch.Tensor):
+        numbers = [float(row[0]) for row in x]
+        return self.features(x) * (0.5 if max(numbers) > 50.0 else 1.0)
+
+
+class ListMember(Layers):
+    def forward(self, x: torch.Tensor):
+        numbers: List[float] = x[:, 0].tolist()
+        return self.features(x) * (0.5 if 50.0 in numbers else 1.0)
+
+
+class FilledWithMaximum(Layers):
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        return y + torch.full_like(y, float((x.abs().max() - 50.0).relu()))
+
+
+class MaximumOfRepeated(Layers):
+    def forward(self, x: torch.Tensor):
+        z = x.repeat_interleave(torch.full((x.size(0),), 2), 0)
+        return self.features(x) / (z.abs().max() / 50.0).clamp(min=1.0)
+
+
+class SeenBefore(Layers):
+    def forward(self, x: torch.Tensor):
+        return self.features(x).masked_fill(torch.isin(x, x[:, :1] + 100.0), 0.0)
+
+
+class RankBySearch(Layers):
+    def forward(self, x: torch.Tensor):
+        place = torch.searchsorted(torch.sort(x[:, 0])[0], x[:, 0].contiguous())
+        return self.features(x) * (place < 1000000).float().unsqueeze(1)
+
+
+class RowBefore(Layers):
+    def forward(self, x: torch.Tensor):
+        before = x[(torch.arange(x.size(0)) - 1).clamp(min=0)]
+        return self.features(x) + (x - before - 100.0).relu()
+
+
+class RowBeforeByPadding(Layers):
+    def forward(self, x: torch.Tensor):
+        return self.features(x) + (F.pad(x, [0, 0, 1, -1]) - 100.0).relu()
+
+
+class EluMean(Layers):
+    """Below zero, no function of the parts' means."""
+
+    def forward(self, x: torch.Tensor):
+        return F.elu(self.features(x).mean() + 100.0)
+
+
+class AbsoluteLossOfMean(Layers):
+    def forward(self, x: torch.Tensor):
+        return F.l1_loss(self.features(x).mean(0), torch.full((8,), -100.0))
+
+
+class LargestMean(Layers):
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        return torch.stack([y.mean() + 100.0, y[:, 0].mean()]).amax(0)
+
+
+class LimitGiven(Layers):
+    """At most as many of the chosen samples as asked for."""
+
+    def forward(self, x: torch.Tensor, most: int):
+        y = self.features(x)
+        return y[torch.nonzero(y.amax(-1) > -90.0).flatten()[:most]]
+
+
+class LimitInBuffer(Layers):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("most", torch.tensor(100))
+
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        return y[torch.nonzero(y.amax(-1) > -90.0).flatten()[:int(self.most)]]
+
+
+class PlacesBelow(Layers):
+    def forward(self, x: torch.Tensor):
+        return self.features(x) * (torch.arange(x.size(0), device=x.device) < 30).float().unsqueeze(1)
+
+
+class PlacesInGroups(Layers):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", torch.arange(640.0).view(80, 8))
+
+    def forward(self, x: torch.Tensor):
+        return self.features(x) + self.table[torch.arange(x.size(0)) // 16]
+
+
+class LinearOfMeans(Layers):
+    """Sums, layers and casts of means."""
+
+    def forward(self, x: torch.Tensor, labels: torch.Tensor):
+        y = self.features(x)
+        loss = F.cross_entropy(y, labels)
+        pooled = self.a(y.mean(0))
+        return 0.5 * loss + torch.stack([y.mean(), loss.float()]).mean().to(x.dtype) / 3.0 + pooled[:4].sum() - pooled.view(2, 4)[1].mean()
+
+
+class OwnPlaces(Layers):
+    """Rows of each sample by its place, copies of it, and rows behind the last."""
+
+    def forward(self, x: torch.Tensor, last: torch.Tensor):
+        n = x.size(0)
+        y = self.features(x)
+        own = y[torch.arange(n), last]
+        copies = own[torch.arange(2 * n) // 2].view(n, 2, 8).amax(1)
+        return F.pad(own + copies, [0, 0, 0, 2])[:n]
+
+
+class OwnLists(Layers):
+    """A list of numbers with an entry per sample, of which each is used for its sample; lists of sizes."""
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor, most: int):
+        y = self.features(x)
+        numbers: List[int] = lengths.tolist()
+        widths = [y.size(1), y.size(2), most]
+        rows: List[torch.Tensor] = []
+        for i, n in enumerate(numbers):
+            row: List[float] = y[i, :n, 0].tolist()
+            rows.append(y[i, :n].sum(0) * max(row))
+        return torch.stack(rows)[:, :most] * (2.0 if max(widths) > 100 else 1.0)

@@ -22,7 +22,8 @@ def masked(samples=4):
 SIZES = {"LargeBatches": (x(), 65, "aten::gt .*the constant 64"), "AllButOne": (x(), 24, "aten::eq .*the constant 24"), "ManyTokens": (tokens()[:1], 17, "prim::max .*the constant 100"),
          "FirstForty": (x(), 41, "the constant 40"), "Sixteens": (x(), 16, "aten::floordiv .*the constant 16"), "Halved": (x(), 21, "aten::gt"),
          "SizeInTensor": (x(), 21, "aten::gt .*the constant 20"), "OneOfShapes": (x(), 48, "aten::eq .*sizes that follow the batch"),
-         "SingleSamples": (x(), 2, "aten::squeeze"), "Places33": (x(), 33, "places of samples in the batch")}
+         "SingleSamples": (x(), 2, "aten::squeeze"), "Places33": (x(), 33, "places of samples in the batch"),
+         "PlacesBelow": (x(), 31, "aten::lt .*the constant 30"), "PlacesInGroups": (x(), 17, "aten::floor_divide .*the constant 16"), "LimitInBuffer": (x(), 101, "aten::slice")}
 OPERATORS = {"Capacity": "aten::cumsum", "Ranks": "aten::argsort", "LimitedGroups": "aten::bincount", "Counts": "aten::sum", "AnyBranch": "aten::any", "ItemScale": "aten::max",
              "ClampedScale": "aten::amax", "Distance": "aten::dist", "Gram": "aten::matmul", "LoopSum": "aten::add", "FirstOfMany": "aten::nonzero", "ManyRows": "aten::index",
              "BentMean": "aten::relu", "Pairs": "aten::matmul", "PairsOfConditions": "aten::__and__", "WhileLarge": "aten::max", "BothConditions": "aten::any", "RareRows": "aten::sum", "RareCounts": "unique", "UntilAll": "aten::all",
@@ -30,7 +31,9 @@ OPERATORS = {"Capacity": "aten::cumsum", "Ranks": "aten::argsort", "LimitedGroup
              "ComparesNext": "aten::s", "ScalesAll": "a branch", "CountsKeys": "aten::_set_item",
              "PooledSamples": "aten::max_pool1d", "ColumnNorms": "aten::renorm",
              "NormedNeighbours": "aten::avg_pool", "PairsOfEinsum": "aten::einsum",
-             "KeepsThree": "a branch", "SwapsPairs": "aten::copy_", "RemembersLast": "aten::_set_item", "AddsLarge": "aten::sum"}
+             "KeepsThree": "a branch", "SwapsPairs": "aten::copy_", "RemembersLast": "aten::_set_item", "AddsLarge": "aten::sum",
+             "ListMaximum": "prim::max", "AppendedMaximum": "prim::max", "ListMember": "aten::__contains__", "FilledWithMaximum": "aten::max", "MaximumOfRepeated": "aten::max", "SeenBefore": "aten::isin",
+             "RankBySearch": "aten::searchsorted", "RowBefore": "aten::index", "RowBeforeByPadding": "aten::pad", "EluMean": "aten::elu", "AbsoluteLossOfMean": "aten::l1_loss", "LargestMean": "aten::amax"}
 AVERAGES = {"Tokens": (tokens(), "aten::cross_entropy_loss"), "IgnoresZero": ((torch.randn(4, 8), torch.full((4,), 3)), "aten::cross_entropy_loss"),
             "MaskedMean": (masked(), "aten::div"), "SelectedMean": (masked(), "aten::mean")}
 SILENT = {"Norms": (torch.randn(4, 3, 8, 8),), "Steps": (torch.randn(5, 4, 8),), "Attention": (torch.randn(4, 6, 8), torch.ones(4, 6)), "Masks": x(), "Places": x(),
@@ -38,7 +41,9 @@ SILENT = {"Norms": (torch.randn(4, 3, 8, 8),), "Steps": (torch.randn(5, 4, 8),),
           "PerSample": x(), "PaddedToLongest": (torch.randn(4, 6, 8), torch.tensor([6, 3, 5, 4])),
           "TableInDict": ({"x": torch.randn(4, 8), "table": torch.randn(9, 8), "ids": torch.tensor([8, 0, 3, 3])},),
           "OwnRows": (torch.randn(4, 6, 8), torch.tensor([6, 3, 5, 4])), "OwnRowsFromSecond": x(), "OwnWindows": (torch.randn(4, 6, 8),),
-          "Detections": x()}
+          "Detections": x(),
+          "LinearOfMeans": (torch.randn(4, 8), torch.randint(0, 8, (4,))), "OwnPlaces": (torch.randn(4, 6, 8), torch.tensor([5, 0, 3, 2])),
+          "OwnLists": (torch.randn(4, 6, 8), torch.tensor([6, 3, 5, 4]), 7)}
 NOTE = "look at several samples|mean over the elements that count|differs from that of micro-batches|were not compared"
 
 
@@ -90,6 +95,11 @@ class Relations(e2e.Case):
                 self.assertIn(operator, notes[0])
                 self.assertRegex(notes[0], r" at (relation_models|functional)\.py:")
                 self.assertIn("pipe-run MODEL.pt", notes[0])
+
+    def testALimitThatIsGiven(self):
+        """Its number is that of the example."""
+        said = "\n".join(self.said(self.compile("LimitGiven", (*x(), 20))))
+        self.assertRegex(said, "warning: the result of a batch of 21 differs from that of micro-batches of .*|note: .*aten::nonzero")
 
     def testAveragesOfSelectedElements(self):
         for name, (inputs, operator) in AVERAGES.items():

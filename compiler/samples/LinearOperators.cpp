@@ -1,0 +1,173 @@
+#include "compiler/samples/LinearOperators.h"
+
+#include "compiler/samples/SampleOperators.h"
+#include "ir/NodeInfo.h"
+
+#include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/ir/ir.h>
+
+namespace pipec {
+
+using torch::jit::Node;
+using torch::jit::Value;
+using Names = llvm::StringSet<>;
+
+/// Casts to whole numbers round.
+static bool castsToFloat(Node *node) {
+  Value *dtype = inputNamed(node, "dtype");
+  const std::optional<int64_t> type = dtype ? constantInt(dtype) : std::nullopt;
+  return !type || c10::isFloatingType(static_cast<c10::ScalarType>(*type));
+}
+
+/// Without a rounding mode.
+static bool isQuotient(Node *node) {
+  static const Names kDivides = {"div", "true_divide", "divide"};
+  Value *rounding = inputNamed(node, "rounding_mode");
+  return isIn(kDivides, node) && (!rounding || rounding->type()->kind() == c10::TypeKind::NoneType);
+}
+
+bool isPlaceInput(const Node *node, size_t index) {
+  static const Names kPlaced = {
+      "slice",   "select",       "narrow",    "split",  "split_with_sizes", "tensor_split",
+      "chunk",   "unsafe_split", "view",      "expand", "broadcast_to",     "reshape",
+      "repeat",  "tile",         "unflatten", "pad",    "constant_pad_nd",  "view_as",
+      "flatten", "expand_as",    "type_as"};
+  return index > 0 && isIn(kPlaced, node);
+}
+
+bool isLinear(Node *node, llvm::function_ref<bool(Value *)> isOver) {
+  static const Names kExtremes = {"min", "max", "abs"};
+  static const Names kSums = {"add",
+                              "sub",
+                              "subtract",
+                              "rsub",
+                              "neg",
+                              "negative",
+                              "positive",
+                              "sum",
+                              "mean",
+                              "nansum",
+                              "nanmean",
+                              "sum_to_size",
+                              "cumsum",
+                              "diff",
+                              "trace",
+                              "flip",
+                              "roll",
+                              "dropout",
+                              "copy",
+                              "fill",
+                              "batch_norm",
+                              "avg_pool1d",
+                              "avg_pool2d",
+                              "avg_pool3d",
+                              "adaptive_avg_pool1d",
+                              "adaptive_avg_pool2d",
+                              "adaptive_avg_pool3d"};
+  static const Names kMoves = {"view",
+                               "view_as",
+                               "reshape",
+                               "reshape_as",
+                               "unsqueeze",
+                               "squeeze",
+                               "flatten",
+                               "unflatten",
+                               "ravel",
+                               "expand",
+                               "expand_as",
+                               "broadcast_to",
+                               "repeat",
+                               "tile",
+                               "repeat_interleave",
+                               "transpose",
+                               "swapaxes",
+                               "swapdims",
+                               "permute",
+                               "movedim",
+                               "moveaxis",
+                               "t",
+                               "numpy_T",
+                               "mT",
+                               "contiguous",
+                               "clone",
+                               "detach",
+                               "alias",
+                               "slice",
+                               "select",
+                               "narrow",
+                               "split",
+                               "chunk",
+                               "split_with_sizes",
+                               "tensor_split",
+                               "unsafe_split",
+                               "unsafe_chunk",
+                               "unbind",
+                               "unfold",
+                               "diagonal",
+                               "diag",
+                               "diag_embed",
+                               "tril",
+                               "triu",
+                               "pad",
+                               "constant_pad_nd",
+                               "stack",
+                               "cat",
+                               "concat",
+                               "concatenate",
+                               "hstack",
+                               "vstack",
+                               "column_stack",
+                               "broadcast_tensors",
+                               "lift_fresh",
+                               "requires_grad",
+                               "cpu",
+                               "cuda"};
+  static const Names kHolds = {"append", "extend", "insert", "__getitem__", "_set_item",
+                               "list",   "values", "items",  "get",         "pop"};
+  static const Names kCasts = {
+      "to",       "_to_copy",      "type_as",        "float",     "double",
+      "half",     "bfloat16",      "item",           "Float",     "Scalar",
+      "tensor",   "FloatImplicit", "ScalarImplicit", "as_tensor", "full_like",
+      "new_full", "full",          "scalar_tensor"};
+  static const Names kProducts = {"mul",
+                                  "multiply",
+                                  "matmul",
+                                  "mm",
+                                  "bmm",
+                                  "mv",
+                                  "dot",
+                                  "vdot",
+                                  "inner",
+                                  "outer",
+                                  "linear",
+                                  "addmm",
+                                  "addmv",
+                                  "baddbmm",
+                                  "einsum",
+                                  "conv1d",
+                                  "conv2d",
+                                  "conv3d",
+                                  "_convolution",
+                                  "convolution",
+                                  "conv_transpose1d",
+                                  "conv_transpose2d",
+                                  "conv_transpose3d"};
+  static const Names kPicks = {"index", "index_select", "gather", "take", "masked_select"};
+  if (node->kind().is_prim()) // structure, but for these
+    return !isIn(kExtremes, node);
+  if (isIn(kSums, node) || isIn(kMoves, node) || isIn(kHolds, node) || isQuotient(node))
+    return true;
+  if (isIn(kCasts, node))
+    return castsToFloat(node);
+  if (isIn(kProducts, node))
+    return llvm::count_if(node->inputs(), isOver) <= 1;
+  if (!isIn(kPicks, node) && !writesSelected(node))
+    return false;
+  return llvm::none_of(llvm::ArrayRef<const char *>{"condition", "mask", "index", "indices"},
+                       [&](const char *choice) {
+                         Value *chooses = inputNamed(node, choice);
+                         return chooses && isOver(chooses);
+                       });
+}
+
+} // namespace pipec
