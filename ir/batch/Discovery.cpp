@@ -49,6 +49,8 @@ public:
       TRY(runUncut());
     if (notCut_.empty() && !isCut(best_->signature))
       notCut_ = reasonInLists(best_->signature, inputs_);
+    else if (notCut_.empty() && !named_)
+      notCut_ = listsBesideBatch(best_->signature, inputs_, run_);
     return finish(signature);
   }
 
@@ -234,10 +236,13 @@ private:
 
   std::string reasonNotToCut(const CutWay &way) {
     const CutTrial &trial = way.trial;
-    if (trial.runs())
-      return fmt::format("the model fails when it gets only the later samples of the example ({})",
-                         trial.partsRefusal);
-    return reasonOf(trial.candidate.dims, trial.example.calls.front());
+    if (!trial.runs())
+      return reasonOf(trial.candidate.dims, trial.example.calls.front());
+    std::string why = listsBesideBatch(way.signature, trial.example.calls.front(), run_);
+    return why.empty() ? fmt::format("the model fails when it gets only the later samples of the "
+                                     "example ({})",
+                                     trial.partsRefusal)
+                       : why;
   }
 
   /// Why no dimension counts the samples of the example, which runs: a list among the arguments
@@ -253,7 +258,8 @@ private:
   }
 
   std::string reasonInLists(const Signature &cut, const Values &example) {
-    return samplesInLists(cut, example, options_.batchDimGiven, run_);
+    std::string why = samplesInLists(cut, example, options_.batchDimGiven, run_);
+    return why.empty() && !named_ ? listsBesideBatch(cut, example, run_) : why;
   }
 
   /// For inputs without a known batch dimension, or for which no way to cut runs.
@@ -358,6 +364,10 @@ private:
       TRY(checkDrawnLosses(found, signature, options_));
     }
     addNotes(found, signature, best_->mixing, inputs_, options_);
+    if (named_ && found.notCut.empty())
+      if (std::string why = listsBesideBatch(signature, inputs_, run_); !why.empty())
+        found.warnings.push_back(why +
+                                 ": every micro-batch gets all of it, so pass --microbatches 1");
     if (!fuller.empty())
       found.notes.push_back(std::move(fuller));
     if (found.notCut.empty() && found.trial.runs())

@@ -354,6 +354,44 @@ class Vectors(Two):
         return [self.b(torch.relu(self.a(x))) for x in xs]
 
 
+class MeansOfLengths(Two):
+    """A list of numbers with an entry per sample, read by index."""
+
+    def forward(self, x: torch.Tensor, lengths: List[int]):
+        y = self.b(torch.relu(self.a(x)))
+        rows = torch.jit.annotate(List[torch.Tensor], [])
+        for i in range(x.size(0)):
+            rows.append(y[i, : lengths[i]].mean(0))
+        return torch.stack(rows)
+
+
+class ScalesToSizes(Two):
+    """A detector that scales its boxes to the sizes of the pictures, a list of pairs."""
+
+    def forward(self, x: torch.Tensor, sizes: List[Tuple[int, int]]) -> List[Dict[str, torch.Tensor]]:
+        y = self.b(torch.relu(self.a(x)))
+        found = torch.jit.annotate(List[Dict[str, torch.Tensor]], [])
+        for i, (height, width) in enumerate(sizes):
+            found.append({"boxes": y[i] * float(height), "scores": y[i, :2] * float(width)})
+        return found
+
+
+class DividesByTemperatures(Two):
+    def forward(self, x: torch.Tensor, temperatures: List[float]):
+        return self.b(torch.relu(self.a(x))) / torch.tensor(temperatures).unsqueeze(1)
+
+
+class PoolsToSizes(Two):
+    """A list that may be as long as the batch by chance."""
+
+    def forward(self, x: torch.Tensor, sizes: List[int]):
+        y = self.b(torch.relu(self.a(x)))
+        parts = torch.jit.annotate(List[torch.Tensor], [])
+        for size in sizes:
+            parts.append(torch.nn.functional.adaptive_avg_pool1d(y, size))
+        return torch.cat(parts, 2)
+
+
 class LargestOfEach(Two):
     def forward(self, xs: List[torch.Tensor]):
         return torch.stack(xs).max(-1)[0]

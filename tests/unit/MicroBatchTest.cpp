@@ -1,6 +1,7 @@
 // Cutting, merging, and the three-size trial.
 #include "ir/batch/MicroBatch.h"
 
+#include "ir/batch/BatchSplit.h"
 #include "ir/batch/FixedBatch.h"
 #include "ir/batch/MergeOutputs.h"
 #include "ir/batch/TensorSpecs.h"
@@ -232,6 +233,25 @@ TEST(Merge, WhatSomeMicroBatchesHave) {
   signature.leaves[0].merge = kList;
   EXPECT_TRUE(merged(none, none).isNone());
   EXPECT_TRUE(merged(none, 3).isList());
+}
+
+TEST(Split, AListAsLongAsTheWholeBatchIsNotGivenWhole) {
+  Signature signature = signatureWith({input("x", 0), input("lengths")}, 1);
+  const c10::IValue eight(std::vector<int64_t>(8, 1)), four(std::vector<int64_t>(4, 1));
+  const at::Tensor x = at::randn({8, 2});
+  signature.batchSize = 4;
+  signature.batchSymbolic = false;
+  EXPECT_NE(errorOf(splitBatch(signature, {x, eight}, 2))
+                .message.find("input lengths: expected a list with the length of the example, "
+                              "whose batch had 4 samples, got a list of 8 entries for 8 samples"),
+            std::string::npos);
+  EXPECT_EQ(take(splitBatch(signature, {x, four}, 2)).inputs.size(), 2u);
+  signature.batchSize = 0; // no example
+  EXPECT_EQ(errorOf(splitBatch(signature, {x, eight}, 2)).code, ExitCode::Usage);
+  EXPECT_EQ(take(splitBatch(signature, {x, eight}, 1)).inputs.size(), 1u);
+  signature.batchSize = 4; // any size of micro-batch ran with the example's list
+  signature.batchSymbolic = true;
+  EXPECT_EQ(take(splitBatch(signature, {x, eight}, 2)).inputs.size(), 2u);
 }
 
 TEST(Merge, SaysWhatDoesNotFit) {
