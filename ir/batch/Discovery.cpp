@@ -327,6 +327,11 @@ private:
       // Without checks the call itself says what does not run or is not merged.
       if (const auto checks = checkHalves(signature, own, parts))
         found.takeChecks(*checks);
+      else if (differInStructure(signature, own))
+        found.warnings.push_back(
+            "the structure of the result depends on the values of the batch, as the length of a "
+            "list does, so results of micro-batches may not merge to that of the whole batch; "
+            "--microbatches 1 gives that one");
     });
   }
 

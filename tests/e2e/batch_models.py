@@ -392,6 +392,26 @@ class PoolsToSizes(Two):
         return torch.cat(parts, 2)
 
 
+class AnyAbove(Two):
+    """A bool that is one for the example, and may differ between micro-batches."""
+
+    def forward(self, x: torch.Tensor):
+        return self.b(torch.relu(self.a(x))), bool((x > 5).any())
+
+
+class StopsEarly(Two):
+    """A decoder whose steps end when all samples are done."""
+
+    def forward(self, lengths: torch.Tensor):
+        y = self.b(torch.relu(self.a(lengths.float().unsqueeze(1).expand(-1, 8))))
+        steps = torch.jit.annotate(List[torch.Tensor], [])
+        i = 0
+        while bool((lengths > i).any()):
+            steps.append(torch.where(lengths > i, y.argmax(1) + i + 1, torch.zeros_like(lengths)))
+            i += 1
+        return torch.stack(steps, 1)
+
+
 class LargestOfEach(Two):
     def forward(self, xs: List[torch.Tensor]):
         return torch.stack(xs).max(-1)[0]

@@ -185,6 +185,21 @@ class Batches(e2e.Case):
         pooled = lambda n: (torch.randn(n, 3, 8), [1, 2, 4, 8])
         self.sameAsWhole("PoolsToSizes", pooled, parts=((8, 2), (4, 2), (5, 3)))
 
+    def testValuesThatTheRuleDoesNotFitEndAlike(self):
+        """The model and the artifact both give a list, and both say so."""
+        rows = torch.randn(8, 8).clamp(-2, 2)
+        rows[6, 3] = 9
+        for name, example, batch in (("AnyAbove", (rows[:4],), (rows,)), ("StopsEarly", (torch.tensor([3, 3, 2, 3]),), (torch.tensor([2, 3, 5, 1]),))):
+            model = self.save(name)
+            artifact, _ = self.compile(model, example)
+            torch.save(batch, "batch.pt")
+            got = []
+            for what in (model, artifact):
+                result = self.pipec(0, "pipe-run", what, "--inputs", "batch.pt", "--microbatches", 2, "--threads", 1, "--output", "got.pt", "--force")
+                self.assertRegex(result.err, "warning: (the result|result 1) is a list", f"{name} {what}")
+                got.append(torch.load("got.pt"))
+            close(*got)
+
     def testAnInputOfOneRowIsGivenWhole(self):
         """An example of one sample does not show it; the message of the first real batch does."""
         model = self.save("AddsRow")
