@@ -278,7 +278,6 @@ llvm::Expected<Reference::Inferred> Reference::inferLeaves(const std::vector<c10
   if (isWhole)
     describeResult(impl.signature, results.front());
   auto leaves = TRY(impl.leavesOf(results));
-  impl.correctRules(leaves);
   if (stats) {
     double idle =
         makespanNs > 0

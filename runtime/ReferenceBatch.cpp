@@ -7,7 +7,6 @@
 #include "ir/batch/CutCandidates.h"
 #include "ir/batch/Discovery.h"
 #include "ir/batch/FixedBatch.h"
-#include "ir/batch/GivenMerges.h"
 #include "ir/batch/MergeOutputs.h"
 #include "ir/batch/ResultTree.h"
 #include "ir/batch/SizeTrust.h"
@@ -15,7 +14,6 @@
 #include "ir/support/Try.h"
 #include "ir/torchfile/Dropout.h"
 #include "ir/values/ArgumentText.h"
-#include "ir/values/CompareValues.h"
 #include "runtime/ReferenceImpl.h"
 #include "runtime/ThreadSettings.h"
 
@@ -124,32 +122,6 @@ Reference::Impl::leavesOf(llvm::ArrayRef<c10::IValue> results) {
     leaves.push_back(std::move(flat));
   }
   return leaves;
-}
-
-/// The trial saw equal values, but these micro-batches have different ones. Without an example the
-/// rule becomes the one that a better example would have given: list.
-void Reference::Impl::correctRules(llvm::ArrayRef<std::vector<c10::IValue>> leaves) {
-  const std::vector<bool> given = givenLeaves(signature, options.merges);
-  for (size_t l = 0; l < signature.leaves.size(); ++l) {
-    MergeRule &rule = signature.leaves[l].merge;
-    if (given[l])
-      continue;
-    std::vector<c10::IValue> parts;
-    for (const std::vector<c10::IValue> &microBatch : leaves)
-      parts.push_back(microBatch[l]);
-    const bool fits = rule.kind == MergeRule::Kind::Same
-                          ? llvm::all_of(parts,
-                                         [&](const c10::IValue &part) {
-                                           return compare(parts.front(), part, 0.0, 0.0).equal;
-                                         })
-                          : rule.kind != MergeRule::Kind::Concat || fitsConcat(parts, rule.dim);
-    if (fits)
-      continue;
-    rule = {};
-    warnings.push_back(fmt::format("{} differs between micro-batches, so it becomes a list "
-                                   "of their values; --merge {}=same|list chooses the rule",
-                                   resultName(outputPath(signature, l)), outputPath(signature, l)));
-  }
 }
 
 } // namespace pipec

@@ -69,7 +69,6 @@ struct Reference::Impl {
   llvm::Error explained(llvm::Error error, const std::vector<c10::IValue> &inputs);
   llvm::Expected<std::vector<std::vector<c10::IValue>>>
   leavesOf(llvm::ArrayRef<c10::IValue> results);
-  void correctRules(llvm::ArrayRef<std::vector<c10::IValue>> leaves);
   // checkpoint/ReferenceCheckpoint.cpp
   TrainingRecord record();
 };

@@ -5,7 +5,10 @@
 #include "ir/batch/MicroBatch.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Try.h"
+#include "ir/support/Words.h"
 #include "ir/values/MapTensors.h"
+
+#include <fmt/format.h>
 
 #include <ATen/core/Tensor.h>
 
@@ -51,6 +54,32 @@ llvm::Error explainFixed(llvm::Error error, const Signature &signature,
                        dims);
 }
 
+/// Lists without tensors are never cut. With the length of the whole batch, such a list has an
+/// entry per sample, unless an example has shown that micro-batches of any size accept another
+/// length.
+llvm::Error refuseUncutLists(const Signature &signature, const std::vector<c10::IValue> &inputs,
+                             int64_t microBatches, int64_t samples) {
+  if (microBatches == 1 || (signature.batchSymbolic && signature.batchSize > 0))
+    return llvm::Error::success();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].isList() || !tensorsIn(inputs[i]).empty() ||
+        static_cast<int64_t>(inputs[i].toListRef().size()) != samples)
+      continue;
+    return makeError(
+        ExitCode::Usage,
+        fmt::format("input {}: expected {}, got a list of {} entries for {} samples, which every "
+                    "micro-batch would get whole",
+                    signature.inputs[i].name,
+                    signature.batchSize > 0
+                        ? fmt::format("a list with the length of the example, whose batch had {}",
+                                      counted(static_cast<size_t>(signature.batchSize), "sample"))
+                        : "no list with an entry per sample",
+                    samples, samples),
+        "pass --microbatches 1, or a tensor with a row per sample");
+  }
+  return llvm::Error::success();
+}
+
 } // namespace
 
 llvm::Expected<BatchParts> splitBatch(const Signature &signature,
@@ -75,6 +104,7 @@ llvm::Expected<BatchParts> splitBatch(const Signature &signature,
     parts.samples.push_back(batchSizeOr(1, signature, inputs));
   } else {
     int64_t size = TRY(batchSize(signature, inputs));
+    TRY(refuseUncutLists(signature, inputs, microBatches, size));
     parts.inputs = TRY(splitInputs(signature, inputs, microBatches));
     for (int64_t k = 0; k < microBatches; ++k)
       parts.samples.push_back(size / microBatches + (k < size % microBatches));

@@ -53,6 +53,8 @@ public:
       TRY(runUncut());
     if (notCut_.empty() && !isCut(best_->signature))
       notCut_ = reasonInLists(best_->signature, inputs_);
+    else if (notCut_.empty() && !named_)
+      notCut_ = listsBesideBatch(best_->signature, inputs_, run_);
     return finish(signature);
   }
 
@@ -238,10 +240,13 @@ private:
 
   std::string reasonNotToCut(const CutWay &way) {
     const CutTrial &trial = way.trial;
-    if (trial.runs())
-      return fmt::format("the model fails when it gets only the later samples of the example ({})",
-                         trial.partsRefusal);
-    return reasonOf(trial.candidate.dims, trial.example.calls.front());
+    if (!trial.runs())
+      return reasonOf(trial.candidate.dims, trial.example.calls.front());
+    std::string why = listsBesideBatch(way.signature, trial.example.calls.front(), run_);
+    return why.empty() ? fmt::format("the model fails when it gets only the later samples of the "
+                                     "example ({})",
+                                     trial.partsRefusal)
+                       : why;
   }
 
   /// Why no dimension counts the samples of the example, which runs: a list among the arguments
@@ -257,7 +262,8 @@ private:
   }
 
   std::string reasonInLists(const Signature &cut, const Values &example) {
-    return samplesInLists(cut, example, options_.batchDimGiven, run_);
+    std::string why = samplesInLists(cut, example, options_.batchDimGiven, run_);
+    return why.empty() && !named_ ? listsBesideBatch(cut, example, run_) : why;
   }
 
   /// For inputs without a known batch dimension, or for which no way to cut runs.
@@ -325,6 +331,11 @@ private:
       // Without checks the call itself says what does not run or is not merged.
       if (const auto checks = checkHalves(signature, own, parts))
         found.takeChecks(*checks);
+      else if (differInStructure(signature, own))
+        found.warnings.push_back(
+            "the structure of the result depends on the values of the batch, as the length of a "
+            "list does, so results of micro-batches may not merge to that of the whole batch; "
+            "--microbatches 1 gives that one");
     });
   }
 
@@ -362,6 +373,10 @@ private:
       TRY(checkDrawnLosses(found, signature, options_));
     }
     addNotes(found, signature, best_->mixing, inputs_, options_);
+    if (named_ && found.notCut.empty())
+      if (std::string why = listsBesideBatch(signature, inputs_, run_); !why.empty())
+        found.warnings.push_back(why +
+                                 ": every micro-batch gets all of it, so pass --microbatches 1");
     if (!fuller.empty())
       found.notes.push_back(std::move(fuller));
     if (found.notCut.empty() && found.trial.runs())

@@ -2,6 +2,7 @@
 
 #include "ir/TorchError.h"
 #include "ir/batch/MergeContainers.h"
+#include "ir/batch/ModelRunner.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Check.h"
@@ -9,6 +10,8 @@
 #include "ir/support/Words.h"
 #include "ir/values/CompareValues.h"
 #include "ir/values/Elements.h"
+
+#include <fmt/ranges.h>
 
 #include <ATen/core/Dict.h>
 #include <ATen/core/List.h>
@@ -25,6 +28,23 @@ std::string asList(const std::string &path) {
   return fmt::format("--merge {}=list makes it a list with a value per micro-batch", path);
 }
 
+/// Whether tensors can be concatenated along `dim`: all other sizes agree. True for other values.
+bool fitsConcat(llvm::ArrayRef<c10::IValue> parts, int64_t dim) {
+  for (const c10::IValue &part : parts) {
+    if (!part.isTensor() || !parts.front().isTensor())
+      return true;
+    const at::Tensor &first = parts.front().toTensor(), &other = part.toTensor();
+    if (!first.defined() || !other.defined())
+      return true;
+    if (first.dim() != other.dim())
+      return false;
+    for (int64_t d = 0; d < first.dim(); ++d)
+      if (d != dim && first.size(d) != other.size(d))
+        return false;
+  }
+  return true;
+}
+
 /// Merges one value per micro-batch; containers are merged element by element. Values that should
 /// be concatenated but are not alike, such as a list with an element per sample or None beside a
 /// tensor, become a list.
@@ -36,6 +56,8 @@ public:
 
   /// Whether values that should be concatenated became a list. After merge().
   bool foundUnlike() const { return foundUnlike_; }
+  /// Whether merge() failed because of values that a list can hold.
+  bool fitsList() const { return fitsList_; }
 
   llvm::Expected<c10::IValue> merge(const Values &parts) {
     const c10::IValue &first = parts.front();
@@ -75,7 +97,10 @@ private:
       foundUnlike_ = true;
       return listOf(parts);
     }
-    return rule_.kind == MergeRule::Kind::Same ? theSame(parts) : differentTrees();
+    if (rule_.kind == MergeRule::Kind::Same)
+      return theSame(parts);
+    fitsList_ = isReduction();
+    return differentTrees();
   }
 
   bool isReduction() const {
@@ -99,10 +124,11 @@ private:
   }
 
   /// Equal values in the example prove nothing about other inputs.
-  llvm::Expected<c10::IValue> theSame(const Values &parts) const {
+  llvm::Expected<c10::IValue> theSame(const Values &parts) {
     for (size_t k = 1; k < parts.size(); ++k) {
       Comparison comparison = compare(parts.front(), parts[k], 0.0, 0.0);
-      if (!comparison.equal)
+      fitsList_ = !comparison.equal;
+      if (fitsList_)
         return makeError(
             ExitCode::Other,
             fmt::format("expected the same value from all micro-batches, as on the example inputs, "
@@ -129,8 +155,29 @@ private:
     return sum.to(first.scalar_type());
   }
 
+  /// Tensors of other sizes, which broadcasting would add up to something else.
+  llvm::Error cannotReduce(const Values &parts) {
+    fitsList_ = true;
+    const at::IntArrayRef first = parts.front().toTensor().sizes();
+    const auto other = llvm::find_if(
+        parts, [&](const c10::IValue &part) { return part.toTensor().sizes() != first; });
+    return makeError(ExitCode::Other,
+                     fmt::format("merge rule {}: micro-batch 0 has a tensor of [{}], micro-batch "
+                                 "{} one of [{}]",
+                                 toString(rule_), fmt::join(first, ", "), other - parts.begin(),
+                                 fmt::join(other->toTensor().sizes(), ", ")),
+                     asList(path_));
+  }
+
+  static bool haveOneSize(const Values &parts) {
+    return llvm::all_of(parts, [&](const c10::IValue &part) {
+      return part.toTensor().sizes() == parts.front().toTensor().sizes();
+    });
+  }
+
   /// Names the first micro-batch whose sizes do not fit those of micro-batch 0.
-  llvm::Error cannotConcat(const Values &parts) const {
+  llvm::Error cannotConcat(const Values &parts) {
+    fitsList_ = true;
     size_t other = 1;
     while (other + 1 < parts.size() && fitsConcat({parts.front(), parts[other]}, rule_.dim))
       ++other;
@@ -143,7 +190,7 @@ private:
         asList(path_));
   }
 
-  llvm::Expected<c10::IValue> tensors(const Values &parts) const {
+  llvm::Expected<c10::IValue> tensors(const Values &parts) {
     if (rule_.kind == MergeRule::Kind::Same)
       return theSame(parts);
     if (rule_.kind == MergeRule::Kind::Concat && parts.front().toTensor().dim() <= rule_.dim)
@@ -156,6 +203,8 @@ private:
                        "micro-batches; otherwise compile with example inputs (--inputs)");
     if (rule_.kind == MergeRule::Kind::Concat && !fitsConcat(parts, rule_.dim))
       return cannotConcat(parts);
+    if (isReduction() && !haveOneSize(parts))
+      return cannotReduce(parts);
     return guardTorch(ExitCode::Other, "merging", [&]() -> c10::IValue {
       if (rule_.kind == MergeRule::Kind::Concat) {
         std::vector<at::Tensor> pieces;
@@ -170,7 +219,7 @@ private:
   MergeRule rule_;
   std::string path_;
   llvm::ArrayRef<int64_t> samples_;
-  bool foundUnlike_ = false;
+  bool foundUnlike_ = false, fitsList_ = false;
 };
 
 c10::IValue buildTree(const OutputTree &tree, const Values &leaves) {
@@ -248,28 +297,33 @@ llvm::Error checkRanks(const OutputLeaf &leaf, const std::string &path, const Va
   return llvm::Error::success();
 }
 
-} // namespace
-
-bool fitsConcat(llvm::ArrayRef<c10::IValue> parts, int64_t dim) {
-  for (const c10::IValue &part : parts) {
-    if (!part.isTensor() || !parts.front().isTensor())
-      return true;
-    const at::Tensor &first = parts.front().toTensor(), &other = part.toTensor();
-    if (!first.defined() || !other.defined())
-      return true;
-    if (first.dim() != other.dim())
-      return false;
-    for (int64_t d = 0; d < first.dim(); ++d)
-      if (d != dim && first.size(d) != other.size(d))
-        return false;
+/// A sum or mean of tensors with another size than in the example, along a dimension that followed
+/// no batch there: what the values decide may differ between the whole batch and its parts.
+std::string warningOnSizes(const OutputLeaf &leaf, const std::string &path, const Values &parts) {
+  const std::vector<Dim> &shape = leaf.tensor.shape;
+  const bool reduced =
+      leaf.merge.kind == MergeRule::Kind::Sum || leaf.merge.kind == MergeRule::Kind::Mean;
+  if (!reduced || !leaf.tensor.known || !parts.front().isTensor() ||
+      !parts.front().toTensor().defined() ||
+      parts.front().toTensor().dim() != static_cast<int64_t>(shape.size()))
+    return "";
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const int64_t size = parts.front().toTensor().size(static_cast<int64_t>(d));
+    if (!shape[d].dynamic && shape[d].perBatch == 0 && shape[d].constant != size)
+      return fmt::format("{} has size {} along dimension {}, in the example {}: if values decide "
+                         "the size, the {} over micro-batches is not that of the whole batch; "
+                         "--merge {}=list gives a value per micro-batch",
+                         resultName(path), size, d, shape[d].constant, toString(leaf.merge), path);
   }
-  return true;
+  return "";
 }
+
+} // namespace
 
 llvm::Expected<c10::IValue> mergeResult(const OutputLeaf &leaf, const std::string &path,
                                         llvm::ArrayRef<c10::IValue> values,
                                         llvm::ArrayRef<int64_t> samples, bool hasExample,
-                                        bool *foundUnlike) {
+                                        std::string *warning) {
   const MergeRule &rule = leaf.merge;
   const Values parts = values.vec();
   // The model's own result for any rule. A value that is None in all micro-batches is None.
@@ -286,8 +340,22 @@ llvm::Expected<c10::IValue> mergeResult(const OutputLeaf &leaf, const std::strin
     TRY(checkRanks(leaf, path, parts, samples));
   Merger merger(rule, path, samples);
   llvm::Expected<c10::IValue> merged = merger.merge(parts);
-  if (foundUnlike)
-    *foundUnlike = merger.foundUnlike();
+  if (!warning)
+    return merged;
+  if (!merged && merger.fitsList()) {
+    *warning =
+        fmt::format("{} is a list with a value per micro-batch: {}; --merge {}=list makes it such "
+                    "a list for every batch",
+                    resultName(path), firstLineOf(merged.takeError()), path);
+    return listed(parts);
+  }
+  if (merged && merger.foundUnlike())
+    *warning =
+        fmt::format("{} has another structure in some micro-batch, so values of it are a list "
+                    "with a value per micro-batch; --merge {}=list makes all of it such a list",
+                    resultName(path), path);
+  else if (merged)
+    *warning = warningOnSizes(leaf, path, parts);
   return merged;
 }
 
@@ -302,16 +370,13 @@ llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
     Values parts;
     for (const auto &microBatch : leaves)
       parts.push_back(microBatch.at(l));
-    bool foundUnlike = false;
+    std::string warning;
     auto value = mergeResult(signature.leaves[l], path, parts, samples, signature.batchSize > 0,
-                             &foundUnlike);
+                             warnings ? &warning : nullptr);
     if (!value)
       return withContext(value.takeError(), resultName(path));
-    if (warnings && foundUnlike)
-      warnings->push_back(
-          fmt::format("{} has another structure in some micro-batch, so values of it are a list "
-                      "with a value per micro-batch; --merge {}=list makes all of it such a list",
-                      resultName(path), path));
+    if (!warning.empty())
+      warnings->push_back(std::move(warning));
     merged.push_back(std::move(*value));
   }
   return buildTree(signature.outputs, merged);

@@ -11,23 +11,21 @@ namespace pipec {
 /// mean. Builds the model's result tree (named tuples become tuples). A single micro-batch gives
 /// the model's own result, also for leaves with the rule List. Values that should be concatenated
 /// but have another structure in some micro-batch, such as other keys of a dict, become a list with
-/// a value per micro-batch; `warnings`, if given, gets a sentence for each such leaf. Errors: Other
-/// when the micro-batches' values do not fit together, naming the leaf.
+/// a value per micro-batch. With `warnings`, so do values that the rule does not fit: different
+/// ones that should be the same, tensors whose other sizes differ; it gets a sentence for each such
+/// leaf. Errors: Other when the micro-batches' values do not fit together, naming the leaf.
 llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
                                          llvm::ArrayRef<std::vector<c10::IValue>> leaves,
                                          llvm::ArrayRef<int64_t> samples,
                                          std::vector<std::string> *warnings = nullptr);
 
-/// One of these results, of the values of micro-batches. `path` is for advice, `hasExample` says
-/// that an example showed the rule, and `foundUnlike`, if given, that values with another structure
-/// became a list. Errors: those of mergeOutputs, without the name of the result.
+/// One of these results, of the values of micro-batches. `path` is its own, `hasExample` says that
+/// an example showed the rule, and `warning`, if given, gets the sentence. Errors: those of
+/// mergeOutputs, without the name of the result.
 llvm::Expected<c10::IValue> mergeResult(const OutputLeaf &leaf, const std::string &path,
                                         llvm::ArrayRef<c10::IValue> values,
                                         llvm::ArrayRef<int64_t> samples, bool hasExample,
-                                        bool *foundUnlike = nullptr);
-
-/// Whether tensors can be concatenated along `dim`: all other sizes agree. True for other values.
-bool fitsConcat(llvm::ArrayRef<c10::IValue> parts, int64_t dim);
+                                        std::string *warning = nullptr);
 
 /// The leaves of one result, in the signature's order. Errors: Other when the value does not have
 /// the tree's shape.

@@ -1,13 +1,16 @@
 #include "ir/batch/SamplesInLists.h"
 
+#include "ir/TorchError.h"
 #include "ir/batch/CutCandidates.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/values/CompareValues.h"
+#include "ir/values/Elements.h"
 #include "ir/values/MapTensors.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <ATen/core/Dict.h>
 #include <ATen/core/Tensor.h>
@@ -17,6 +20,8 @@
 namespace pipec {
 
 namespace {
+
+constexpr int64_t kMostPerSample = 4; // entries of a list
 
 /// The list with its last entry twice.
 c10::IValue longer(const c10::IValue &value) {
@@ -146,16 +151,132 @@ std::optional<Longer> tryLonger(const Signature &signature, llvm::ArrayRef<c10::
   return longer;
 }
 
+std::string entryPerSample(const std::string &name, const char *otherwise) {
+  return fmt::format("{} is a list with an entry per sample, and lists are not cut by entries "
+                     "(pass a part of it per call, or {})",
+                     name, otherwise);
+}
+
+/// The value whose lists of `batch` entries, or of several entries per sample, have those of one
+/// more sample. Entries repeat as resizeBatch() repeats samples. `plain`: only lists without
+/// tensors.
+c10::IValue withEntries(const c10::IValue &value, int64_t batch, bool plain, bool &any) {
+  if (value.isTuple()) {
+    Values elements;
+    for (const c10::IValue &element : value.toTupleRef().elements())
+      elements.push_back(withEntries(element, batch, plain, any));
+    return c10::ivalue::Tuple::create(std::move(elements));
+  }
+  if (value.isGenericDict()) {
+    c10::impl::GenericDict dict = value.toGenericDict().copy();
+    for (const auto &entry : value.toGenericDict())
+      dict.insert_or_assign(entry.key(), withEntries(entry.value(), batch, plain, any));
+    return dict;
+  }
+  if (!value.isList() || (plain && !tensorsIn(value).empty()))
+    return value;
+  const Values entries = elementsIn(value);
+  const auto length = static_cast<int64_t>(entries.size());
+  if (length == 0 || length % batch != 0 || length / batch > kMostPerSample)
+    return value;
+  any = true;
+  const int64_t each = length / batch;
+  c10::impl::GenericList list(value.toList().elementType());
+  for (int64_t sample = 0; sample <= batch; ++sample)
+    for (int64_t e = 0; e < each; ++e)
+      list.push_back(entries[static_cast<size_t>(sample * batch / (batch + 1) * each + e)]);
+  return list;
+}
+
+/// Kinds, lengths and sizes of a result, without its values.
+std::string outlineOf(const c10::IValue &value) {
+  if (value.isTensor())
+    return value.toTensor().defined()
+               ? fmt::format("[{}]", fmt::join(value.toTensor().sizes(), ","))
+               : "none";
+  std::string text = value.tagKind() + "(";
+  if (isContainer(value))
+    for (const c10::IValue &element : elementsIn(value))
+      text += outlineOf(element) + ",";
+  return text + ")";
+}
+
+/// The outline of the result; nothing if the model refuses the call.
+std::optional<std::string> outlineOf(llvm::ArrayRef<c10::IValue> call, ModelRunner run) {
+  llvm::Expected<Values> results = run({ownCopies(call)});
+  if (results)
+    return outlineOf(results->front());
+  llvm::consumeError(results.takeError()); // a refusal is one of the answers
+  return std::nullopt;
+}
+
+/// Calls with one more sample, with the entries of one more, and with both.
+struct LongerCalls {
+  Values samples, entries, both;
+
+  /// Whether entries follow samples: both run, but each alone fails or changes nothing.
+  bool follow(ModelRunner run) const {
+    const std::optional<std::string> together = outlineOf(both, run);
+    if (!together)
+      return false;
+    const std::optional<std::string> samplesAlone = outlineOf(samples, run);
+    if (!samplesAlone)
+      return true;
+    const std::optional<std::string> entriesAlone = outlineOf(entries, run);
+    return !entriesAlone || (samplesAlone == entriesAlone && samplesAlone != together);
+  }
+};
+
 } // namespace
+
+std::string listsBesideBatch(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+                             ModelRunner run) {
+  const int64_t batch = isCut(signature) ? batchSizeOr(0, signature, inputs) : 0;
+  if (batch == 0)
+    return "";
+  LongerCalls all; // all lists are longer
+  std::vector<size_t> lists;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    bool any = false;
+    all.entries.push_back(withEntries(inputs[i], batch, isCut(signature.inputs[i]), any));
+    if (any)
+      lists.push_back(i);
+  }
+  if (lists.empty())
+    return "";
+  llvm::Error error = guardTorchVoid(ExitCode::Other, "resizing", [&] {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const ArgumentCut cut = cutOf(signature.inputs[i]);
+      bool any = false;
+      all.samples.push_back(resizeBatch(inputs[i], cut, batch + 1));
+      all.both.push_back(withEntries(all.samples[i], batch, cut.any(), any));
+    }
+  });
+  if (error) { // what cannot be resized shows nothing
+    llvm::consumeError(std::move(error));
+    return "";
+  }
+  auto why = [&](size_t i) {
+    return entryPerSample(signature.inputs[i].name, tensorsIn(inputs[i]).empty()
+                                                        ? "a tensor with a row per sample"
+                                                        : "all samples in one tensor");
+  };
+  for (size_t i : lists) {
+    LongerCalls one{all.samples, inputs.vec(), all.samples};
+    one.entries[i] = all.entries[i];
+    one.both[i] = all.both[i];
+    if (one.follow(run))
+      return why(i);
+  }
+  return lists.size() > 1 && all.follow(run) ? why(lists.front()) : "";
+}
 
 std::string samplesInLists(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
                            const std::vector<bool> &batchDimGiven, ModelRunner run) {
   const std::optional<Longer> tried = tryLonger(signature, inputs, batchDimGiven, run);
   if (!tried || !tried->results.follow || tried->results.keepBatch)
     return "";
-  return fmt::format("{} is a list with an entry per sample, and lists are not cut by entries "
-                     "(pass a part of it per call, or all samples in one tensor)",
-                     signature.inputs[tried->first].name);
+  return entryPerSample(signature.inputs[tried->first].name, "all samples in one tensor");
 }
 
 std::string noteOnEntries(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,

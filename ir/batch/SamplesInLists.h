@@ -16,6 +16,14 @@ namespace pipec {
 std::string samplesInLists(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
                            const std::vector<bool> &batchDimGiven, ModelRunner run);
 
+/// Returns the reason why the batch is not cut, if a list beside the tensors that are cut has an
+/// entry per sample, as the lengths or sizes of pictures. The test: one more sample and the entries
+/// of one more run together, but each alone fails or changes nothing. Empty otherwise: a list of
+/// kernel sizes may have any length. Takes up to three runs for each list whose length is that of
+/// the batch.
+std::string listsBesideBatch(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+                             ModelRunner run);
+
 /// A sentence for lists that are cut along a dimension of their entries, although one more entry
 /// gives more results, as samples would: which dimension is cut, and what gives the list whole.
 /// Empty: there are none, or their entries have several shapes, as levels of features have. Takes

@@ -52,6 +52,17 @@ llvm::Expected<TrialLeaves> leavesOf(const Signature &signature, const CutTrial 
   return leaves;
 }
 
+bool differInStructure(const Signature &signature, const Halves &halves) {
+  if (halves.whole.results.empty() || halves.parts.results.empty())
+    return false;
+  Signature agreed = signature;
+  bool differ = false;
+  for (const Experiment *experiment : {&halves.whole, &halves.parts})
+    for (const c10::IValue &result : experiment->results)
+      differ = agreeWithResult(agreed, result) || differ;
+  return differ;
+}
+
 std::optional<std::vector<ResultCheck>>
 checkHalves(const Signature &signature, const Halves &halves, llvm::ArrayRef<int64_t> samples) {
   if (halves.whole.results.empty() || halves.parts.results.empty())

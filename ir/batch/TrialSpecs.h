@@ -18,6 +18,9 @@ llvm::Expected<std::vector<Values>> leavesOf(const Signature &signature,
 /// The same of all experiments of a trial.
 llvm::Expected<TrialLeaves> leavesOf(const Signature &signature, const CutTrial &trial);
 
+/// Whether the whole batch and its parts ran, and some result has another tree than the signature.
+bool differInStructure(const Signature &signature, const Halves &halves);
+
 /// Compares the merged parts with the whole batch, per leaf. Returns nullopt if they did not run or
 /// a result has another tree than the signature. `samples`: of each part.
 std::optional<std::vector<ResultCheck>>

@@ -40,6 +40,26 @@ bool holdsKey(llvm::StringRef pickle, llvm::StringRef key) {
                          key.str());
 }
 
+/// The first key whose value is an OrderedDict, as a state dict is, in a dict that begins the
+/// pickle. Protocol 2 writes the key, its number in the memo, and then the class. Empty: none.
+std::string keyOfStateDict(llvm::StringRef pickle) {
+  constexpr llvm::StringLiteral kClass("ccollections\nOrderedDict\n");
+  llvm::StringRef before = pickle.take_front(pickle.find(kClass));
+  if (before.size() == pickle.size())
+    return "";
+  if (before.size() >= 2 && before[before.size() - 2] == 'q')
+    before = before.drop_back(2);
+  else if (before.size() >= 5 && before[before.size() - 5] == 'r')
+    before = before.drop_back(5);
+  for (size_t length = 1; length < 100 && length + 5 <= before.size(); ++length) {
+    const llvm::StringRef key = before.take_back(length);
+    if (holdsKey(before.take_back(length + 5), key) &&
+        llvm::all_of(key, [](char c) { return llvm::isAlnum(c) || c == '_' || c == '.'; }))
+      return key.str();
+  }
+  return "";
+}
+
 FileKind stateDict(const std::string &how) {
   return {"a state dict, weights without the model",
           "load it into its model, model.load_state_dict(" + how + "), then save that: " + kSave,
@@ -62,6 +82,13 @@ FileKind kindOfObject(llvm::StringRef pickle, const std::string &how) {
             "load the weights into their model, model.load_state_dict(...), then save that: " +
                 kSave,
             kTuple};
+  const bool hasWeights = pickle.contains("weight") || pickle.contains("bias");
+  if (startsWith(body, "}") && hasWeights)
+    if (const std::string key = keyOfStateDict(pickle); !key.empty())
+      return {"a training checkpoint that holds a state dict under '" + key + "'",
+              "load the weights into their model, model.load_state_dict(" + how + "['" + key +
+                  "']), then save that: " + kSave,
+              kTuple};
   if (startsWith(body, "}") && (pickle.contains(".weight") || pickle.contains(".bias"))) {
     FileKind kind = stateDict(how);
     kind.asValues.clear(); // a plain dict may be arguments by name

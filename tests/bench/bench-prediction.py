@@ -13,7 +13,7 @@ Phases, in this order when none is named; each leaves files in DIR, so that they
               median stays: other work on the machine can only make a step longer
     halves    compiles with cuts after half of the parameters, nodes and layers
     cuts      runs those and the planned cut in turns; rounds are added to those that are there
-    balance   cuts by counted work, judged by the measured times: how far the busier stage is above the mean
+    balance   cuts by the analytic cost model, judged by the measured times: how far the busier stage is above the mean
     report    the tables that docs/benchmarks.md quotes; ends with PASSED or FAILED. Of what has not run yet it says nothing
 
 The machine should have nothing else to do in costs, run and cuts. `uptime` says whether it has. New costs of a model make what was

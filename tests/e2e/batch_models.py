@@ -354,6 +354,64 @@ class Vectors(Two):
         return [self.b(torch.relu(self.a(x))) for x in xs]
 
 
+class MeansOfLengths(Two):
+    """A list of numbers with an entry per sample, read by index."""
+
+    def forward(self, x: torch.Tensor, lengths: List[int]):
+        y = self.b(torch.relu(self.a(x)))
+        rows = torch.jit.annotate(List[torch.Tensor], [])
+        for i in range(x.size(0)):
+            rows.append(y[i, : lengths[i]].mean(0))
+        return torch.stack(rows)
+
+
+class ScalesToSizes(Two):
+    """A detector that scales its boxes to the sizes of the pictures, a list of pairs."""
+
+    def forward(self, x: torch.Tensor, sizes: List[Tuple[int, int]]) -> List[Dict[str, torch.Tensor]]:
+        y = self.b(torch.relu(self.a(x)))
+        found = torch.jit.annotate(List[Dict[str, torch.Tensor]], [])
+        for i, (height, width) in enumerate(sizes):
+            found.append({"boxes": y[i] * float(height), "scores": y[i, :2] * float(width)})
+        return found
+
+
+class DividesByTemperatures(Two):
+    def forward(self, x: torch.Tensor, temperatures: List[float]):
+        return self.b(torch.relu(self.a(x))) / torch.tensor(temperatures).unsqueeze(1)
+
+
+class PoolsToSizes(Two):
+    """A list that may be as long as the batch by chance."""
+
+    def forward(self, x: torch.Tensor, sizes: List[int]):
+        y = self.b(torch.relu(self.a(x)))
+        parts = torch.jit.annotate(List[torch.Tensor], [])
+        for size in sizes:
+            parts.append(torch.nn.functional.adaptive_avg_pool1d(y, size))
+        return torch.cat(parts, 2)
+
+
+class AnyAbove(Two):
+    """A bool that is one for the example, and may differ between micro-batches."""
+
+    def forward(self, x: torch.Tensor):
+        return self.b(torch.relu(self.a(x))), bool((x > 5).any())
+
+
+class StopsEarly(Two):
+    """A decoder whose steps end when all samples are done."""
+
+    def forward(self, lengths: torch.Tensor):
+        y = self.b(torch.relu(self.a(lengths.float().unsqueeze(1).expand(-1, 8))))
+        steps = torch.jit.annotate(List[torch.Tensor], [])
+        i = 0
+        while bool((lengths > i).any()):
+            steps.append(torch.where(lengths > i, y.argmax(1) + i + 1, torch.zeros_like(lengths)))
+            i += 1
+        return torch.stack(steps, 1)
+
+
 class LargestOfEach(Two):
     def forward(self, xs: List[torch.Tensor]):
         return torch.stack(xs).max(-1)[0]

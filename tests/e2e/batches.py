@@ -167,6 +167,39 @@ class Batches(e2e.Case):
         _, result = self.compile(model, pictures(4), "--batch-dim", "xs=none")
         self.assertNotIn("of the entries of xs", result.err)
 
+    def testListsOfNumbersWithAnEntryPerSample(self):
+        """No micro-batch reads the entries of another one's samples, whatever the list holds and however many samples the example has."""
+        lengths = lambda n: (torch.randn(n, 4, 8), [4, 3, 2, 1, 1, 1, 1, 4][:n])
+        sizes = lambda n: (torch.randn(n, 8), [(i + 1, 2 * i + 1) for i in range(n)])
+        temperatures = lambda n: (torch.randn(n, 8), [1.0 + i for i in range(n)])
+        for name, make in (("MeansOfLengths", lengths), ("ScalesToSizes", sizes), ("DividesByTemperatures", temperatures)):
+            model = self.save(name)
+            for samples in (4, 7):
+                _, result = self.compile(model, make(samples))
+                self.assertRegex(result.err, r"(lengths|sizes|temperatures) is a list with an entry per sample", name)
+                batch = make(8)
+                close(self.runBoth(model, f"{name}.pipe", batch, 1), self.whole(model, batch))
+                torch.save(batch, "batch.pt")
+                for what in (model, f"{name}.pipe"):
+                    self.refused(2, "expected 1", "pipe-run", what, "--inputs", "batch.pt", "--microbatches", 2)
+        pooled = lambda n: (torch.randn(n, 3, 8), [1, 2, 4, 8])
+        self.sameAsWhole("PoolsToSizes", pooled, parts=((8, 2), (4, 2), (5, 3)))
+
+    def testValuesThatTheRuleDoesNotFitEndAlike(self):
+        """The model and the artifact both give a list, and both say so."""
+        rows = torch.randn(8, 8).clamp(-2, 2)
+        rows[6, 3] = 9
+        for name, example, batch in (("AnyAbove", (rows[:4],), (rows,)), ("StopsEarly", (torch.tensor([3, 3, 2, 3]),), (torch.tensor([2, 3, 5, 1]),))):
+            model = self.save(name)
+            artifact, _ = self.compile(model, example)
+            torch.save(batch, "batch.pt")
+            got = []
+            for what in (model, artifact):
+                result = self.pipec(0, "pipe-run", what, "--inputs", "batch.pt", "--microbatches", 2, "--threads", 1, "--output", "got.pt", "--force")
+                self.assertRegex(result.err, "warning: (the result|result 1) is a list", f"{name} {what}")
+                got.append(torch.load("got.pt"))
+            close(*got)
+
     def testAnInputOfOneRowIsGivenWhole(self):
         """An example of one sample does not show it; the message of the first real batch does."""
         model = self.save("AddsRow")

@@ -55,6 +55,8 @@ def make():
     torch.save(model.state_dict(), "state.pt")
     torch.save(dict(model.state_dict()), "dict.pt")
     torch.save({"epoch": 1, "state_dict": model.state_dict(), "optimizer": {}}, "checkpoint.pt")
+    torch.save({"model": model.state_dict(), "epoch": 3}, "model_and_epoch.pt")
+    torch.save({"epoch": 3, "net": model.state_dict()}, "epoch_and_net.pt")
     torch.save(model, "module.pt")
     torch.save(nn.Sequential(nn.Linear(2, 2)), "sequential.pt")
     torch.save(model.state_dict(), "legacy.pth", _use_new_zipfile_serialization=False)
@@ -85,6 +87,8 @@ def make():
         ("state.pt", "a state dict", "a state dict", "load_state_dict"),
         ("dict.pt", "a state dict", None, "load_state_dict"),
         ("checkpoint.pt", "a checkpoint", None, "load_state_dict"),
+        ("model_and_epoch.pt", "a training checkpoint that holds a state dict under 'model'", None, "weights_only=False)['model'])"),
+        ("epoch_and_net.pt", "a training checkpoint that holds a state dict under 'net'", None, "weights_only=False)['net'])"),
         ("module.pt", "a pickled module, an object of class __main__.Small", "a pickled module", "torch.jit.script(torch.load"),
         ("sequential.pt", "a pickled module, an object of class torch.nn.modules.container.Sequential", "a pickled module", "torch.jit.script"),
         ("legacy.pth", "a state dict", "a state dict", "load_state_dict"),

@@ -103,6 +103,69 @@ TEST(Discovery, ListsInsideOtherContainersAreJoined) {
   EXPECT_EQ(found.equal(), Equal::Yes);
 }
 
+TEST(Discovery, AListBesideTheBatchMayHaveAnEntryPerSample) {
+  using Names = std::vector<std::string>;
+  using Numbers = std::vector<int64_t>;
+  auto byIndex = [](const Values &in) -> Values { // reads entry i for row i
+    const at::Tensor x = in[0].toTensor();
+    std::vector<at::Tensor> rows;
+    for (int64_t i = 0; i < x.size(0); ++i)
+      rows.push_back(x[i] * static_cast<int64_t>(in[1].toListRef().at(i).toStringRef().size()));
+    return {at::stack(rows)};
+  };
+  auto byEntry = [](const Values &in) -> Values { // reads row i for entry i
+    std::vector<at::Tensor> rows;
+    int64_t i = 0;
+    for (const c10::IValue &length : in[1].toListRef())
+      rows.push_back(in[0].toTensor()[i++] * length.toInt());
+    return {rows};
+  };
+  auto asTensor = [](const Values &in) -> Values {
+    return {in[0].toTensor() / at::tensor(in[1].toIntVector()).unsqueeze(1)};
+  };
+  auto shortest = [](const Values &in) -> Values { // as zip() does
+    const at::Tensor x = in[0].toTensor();
+    std::vector<at::Tensor> rows;
+    const auto length = static_cast<int64_t>(in[1].toListRef().size());
+    for (int64_t i = 0; i < std::min(x.size(0), length); ++i)
+      rows.push_back(x[i] * in[1].toListRef()[i].toInt());
+    return {rows};
+  };
+  // Eight samples are more than any trial has, so that entries never run out there.
+  for (int64_t samples : {1, 4, 8}) {
+    const at::Tensor x = at::randn({samples, 3});
+    const c10::IValue names(Names(samples, "one")), numbers(Numbers(samples, 2));
+    const std::string why = "y is a list with an entry per sample";
+    EXPECT_NE(discoverLeaves({x, names}, 1, byIndex).notes().find(why), std::string::npos);
+    EXPECT_NE(discoverLeaves({x, numbers}, 1, byEntry).notes().find(why), std::string::npos);
+    EXPECT_NE(discoverLeaves({x, numbers}, 1, shortest).notes().find(why), std::string::npos);
+    if (samples > 1) { // one number fits any batch
+      EXPECT_NE(discoverLeaves({x, numbers}, 1, asTensor).notes().find(why), std::string::npos);
+    }
+  }
+}
+
+TEST(Discovery, AListAsLongAsTheBatchByChanceIsNone) {
+  const c10::IValue sizes(std::vector<int64_t>{1, 2, 3, 6});
+  auto pooled = [](const Values &in) -> Values { // any number of sizes
+    std::vector<at::Tensor> parts;
+    for (const c10::IValue &size : in[1].toListRef())
+      parts.push_back(at::adaptive_avg_pool1d(in[0].toTensor(), {size.toInt()}));
+    return {at::cat(parts, 2)};
+  };
+  auto padded = [](const Values &in) -> Values { // exactly four
+    return {at::constant_pad_nd(in[0].toTensor(), in[1].toIntVector())};
+  };
+  for (int64_t samples : {1, 2, 4}) {
+    const at::Tensor x = at::randn({samples, 3, 6});
+    for (const Found &found :
+         {discoverLeaves({x, sizes}, 1, pooled), discoverLeaves({x, sizes}, 1, padded)}) {
+      EXPECT_EQ(found.dim(0), 0);
+      EXPECT_EQ(found.notes(), "");
+    }
+  }
+}
+
 TEST(Discovery, AListOfFeaturesIsConcatenatedByElement) {
   const Found found = discoverLeaves({at::randn({2, 3})}, 1, [](const Values &in) -> Values {
     return {c10::List<at::Tensor>({in[0].toTensor(), in[0].toTensor().sum(1)})};

@@ -1,6 +1,7 @@
 // Cutting, merging, and the three-size trial.
 #include "ir/batch/MicroBatch.h"
 
+#include "ir/batch/BatchSplit.h"
 #include "ir/batch/FixedBatch.h"
 #include "ir/batch/MergeOutputs.h"
 #include "ir/batch/TensorSpecs.h"
@@ -234,6 +235,25 @@ TEST(Merge, WhatSomeMicroBatchesHave) {
   EXPECT_TRUE(merged(none, 3).isList());
 }
 
+TEST(Split, AListAsLongAsTheWholeBatchIsNotGivenWhole) {
+  Signature signature = signatureWith({input("x", 0), input("lengths")}, 1);
+  const c10::IValue eight(std::vector<int64_t>(8, 1)), four(std::vector<int64_t>(4, 1));
+  const at::Tensor x = at::randn({8, 2});
+  signature.batchSize = 4;
+  signature.batchSymbolic = false;
+  EXPECT_NE(errorOf(splitBatch(signature, {x, eight}, 2))
+                .message.find("input lengths: expected a list with the length of the example, "
+                              "whose batch had 4 samples, got a list of 8 entries for 8 samples"),
+            std::string::npos);
+  EXPECT_EQ(take(splitBatch(signature, {x, four}, 2)).inputs.size(), 2u);
+  signature.batchSize = 0; // no example
+  EXPECT_EQ(errorOf(splitBatch(signature, {x, eight}, 2)).code, ExitCode::Usage);
+  EXPECT_EQ(take(splitBatch(signature, {x, eight}, 1)).inputs.size(), 1u);
+  signature.batchSize = 4; // any size of micro-batch ran with the example's list
+  signature.batchSymbolic = true;
+  EXPECT_EQ(take(splitBatch(signature, {x, eight}, 2)).inputs.size(), 2u);
+}
+
 TEST(Merge, SaysWhatDoesNotFit) {
   Signature signature = signatureWith({}, 1);
   auto message = [&](const MergeRule &rule, const c10::IValue &a, const c10::IValue &b) {
@@ -253,6 +273,50 @@ TEST(Merge, SaysWhatDoesNotFit) {
       message(concat(0), at::scalar_tensor(1.0), at::scalar_tensor(2.0)),
       "the result: concatenation along dimension 0: expected at least 1 dimension in the result "
       "of each micro-batch, got 0");
+}
+
+TEST(Merge, WhatTheRuleDoesNotFitIsAListWithAWarning) {
+  Signature signature = signatureWith({}, 1);
+  auto warning = [&](const MergeRule &rule, const c10::IValue &a, const c10::IValue &b) {
+    signature.leaves[0].merge = rule;
+    std::vector<std::string> warnings;
+    const c10::IValue merged = take(mergeOutputs(signature, {{a}, {b}}, {2, 2}, &warnings));
+    EXPECT_TRUE(merged.isList());
+    return warnings.size() == 1 ? warnings.front() : std::to_string(warnings.size()) + " warnings";
+  };
+  EXPECT_NE(warning(kSame, true, false)
+                .find("the result is a list with a value per micro-batch: "
+                      "expected the same value from all micro-batches"),
+            std::string::npos);
+  EXPECT_NE(warning(concat(0), at::ones({2, 4}), at::ones({2, 9})).find("one of [2, 9]"),
+            std::string::npos);
+  EXPECT_NE(warning(kSum, at::ones({1}), at::ones({3})).find("one of [3]"), std::string::npos)
+      << "broadcasting would add up other numbers";
+  EXPECT_NE(warning(kMean, at::ones({2, 1}), at::ones({2, 3})).find("one of [2, 3]"),
+            std::string::npos);
+  const std::vector<int64_t> two = {1, 2}, three = {1, 2, 3};
+  EXPECT_NE(warning(kSum, two, three).find("different structure"), std::string::npos);
+}
+
+TEST(Merge, ASumOfAnotherSizeThanInTheExampleIsSaid) {
+  Signature signature = signatureWith({}, 1);
+  OutputLeaf &leaf = signature.leaves[0];
+  leaf.merge = kSum;
+  leaf.tensor.known = true;
+  leaf.tensor.shape = {{.perBatch = 0, .constant = 1, .dynamic = false},
+                       {.perBatch = 0, .constant = 2, .dynamic = false}};
+  auto warnings = [&](int64_t rows) {
+    std::vector<std::string> said;
+    const at::Tensor part = at::ones({rows, 2});
+    take(mergeOutputs(signature, {{part}, {part}}, {2, 2}, &said));
+    return said;
+  };
+  EXPECT_TRUE(warnings(1).empty());
+  ASSERT_EQ(warnings(3).size(), 1u);
+  EXPECT_NE(warnings(3)[0].find("has size 3 along dimension 0, in the example 1"),
+            std::string::npos);
+  leaf.tensor.shape[0] = {.perBatch = 0, .constant = 0, .dynamic = true};
+  EXPECT_TRUE(warnings(3).empty());
 }
 
 TEST(Merge, WithoutAnExampleLengthsShowListsOfSamples) {

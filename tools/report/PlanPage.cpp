@@ -108,7 +108,7 @@ private:
          "bubble: idle time of the busiest rank");
     if (timing_.known && work > 0)
       card(fmt::format("{:.2f}x", double(most) * double(plan_.stages.size()) / double(work)),
-           fmt::format("of the average in the busiest stage, {}", busiest));
+           fmt::format("of the average in the slowest stage, {}", busiest));
     card(formatBytes(parameters), "of parameters in all stages");
     card(formatBytes(moved),
          fmt::format("sent per micro-batch, on {}{}", counted(values, "channel"),

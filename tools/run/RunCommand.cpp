@@ -99,7 +99,9 @@ IntegerOption
            cl::value_desc("N"), cl::init(1), cl::cat(category));
 IntegerOption warmup("warmup", cl::desc("number of runs before the timed ones (default: 0)"),
                      cl::value_desc("N"), cl::init(0), cl::cat(category));
-FlagOption json("json", cl::desc("print one JSON document"), cl::cat(category));
+FlagOption json("json",
+                cl::desc("print one JSON document; with --train, a line per step before it"),
+                cl::cat(category));
 
 constexpr int64_t kMany = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMaxThreads = 1024; // with more, LibTorch slows the machine down
