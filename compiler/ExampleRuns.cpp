@@ -141,6 +141,7 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   options.merges = choices.merges;
   options.drawsRandom = [draws = holdsAny(model, mayDraw)] { return draws; };
   options.valueDependentDraw = [draw = valueDependentDrawIn(model.graph->block())] { return draw; };
+  options.listsValues = listsValuesIn(model.graph->block());
   options.trains = mode.training == true;
   options.trustsSizes = holdsAny(model, mayRunForEverAtOtherSizes);
   options.writesState = writesState;

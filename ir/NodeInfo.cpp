@@ -193,6 +193,21 @@ std::string innerGradientIn(const torch::jit::Module &module) {
   return describeFirst(module, computesGradients);
 }
 
+static bool listsValues(const torch::jit::Node *node) {
+  if (!node->kind().is_aten())
+    return false;
+  const llvm::StringRef name = node->kind().toUnqualString();
+  return name.contains("unique") || name == "bincount";
+}
+
+std::string listsValuesIn(const torch::jit::Block *block) {
+  return describeFirst(block, listsValues);
+}
+
+std::string listsValuesIn(const torch::jit::Module &module) {
+  return describeFirst(module, listsValues);
+}
+
 std::string valueDependentDrawIn(const torch::jit::Block *block) {
   return describeFirst(block, drawsByValues);
 }

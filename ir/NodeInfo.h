@@ -67,6 +67,12 @@ std::string innerGradientIn(const torch::jit::Module &module);
 std::string valueDependentDrawIn(const torch::jit::Block *block);
 std::string valueDependentDrawIn(const torch::jit::Module &module);
 
+/// An operator of the block or the module that counts or lists the different values of a tensor,
+/// such as torch.unique: its result has as many entries as they ask for. Described as by
+/// describeNode(); empty: there is none.
+std::string listsValuesIn(const torch::jit::Block *block);
+std::string listsValuesIn(const torch::jit::Module &module);
+
 /// Whether the node may draw from LibTorch's generator, which all threads share. True for unknown
 /// code: an operator of a library, or a method of an object.
 bool mayUseGenerator(torch::jit::Node *node);

@@ -43,6 +43,7 @@ llvm::Expected<BatchDiscovery> Reference::Impl::discover(Signature &of,
   how.valueDependentDraw = [this, draw = valueDependentDrawIn(*module)] {
     return drew ? draw : std::string();
   };
+  how.listsValues = listsValuesIn(*module);
   how.writesState = assignsState;
   how.trains = training != nullptr;
   if (how.trains)

@@ -34,6 +34,14 @@ using Kind = MergeRule::Kind;
 
 constexpr int64_t kEqualParts[] = {1, 1}; // for rules that do not look at samples one by one
 
+/// A reduced result that is no single float, as a loss is, may have an entry per different value.
+bool mayListValues(const OutputLeaf &leaf) {
+  const bool isOne = leaf.tensor.known && leaf.tensor.shape.empty();
+  return (leaf.merge.kind == Kind::Sum || leaf.merge.kind == Kind::Mean ||
+          leaf.merge.kind == Kind::Same) &&
+         !isOne && leaf.type != "float";
+}
+
 class Discoverer {
 public:
   Discoverer(const Signature &untried, const Values &inputs, const DiscoveryOptions &options,
@@ -212,6 +220,12 @@ private:
             if (!unconfirmed.empty() && way.checks[l].equal == ResultCheck::Equal::Yes &&
                 signature.leaves[l].merge.kind == Kind::Sum)
               way.checks[l] = {ResultCheck::Equal::NotTried, unconfirmed};
+          for (size_t l = 0; l < signature.leaves.size() && !options_.listsValues.empty(); ++l)
+            if (way.checks[l].equal == ResultCheck::Equal::Yes &&
+                mayListValues(signature.leaves[l]))
+              way.checks[l] = {ResultCheck::Equal::NotTried,
+                               options_.listsValues + " gives an entry per different value, and "
+                                                      "other values may give more"};
           if (trial.runs() && options_.valueDependentDraw().empty())
             way.mixing = crossTalk(signature, leaves, outputPaths(signature));
           way.fit = fitOf(way, givenLeaves(signature, options_.merges));

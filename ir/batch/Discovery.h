@@ -20,6 +20,9 @@ struct DiscoveryOptions {
   /// An operator that draws as many random numbers as its values say, in words; empty: none does.
   /// A change of one sample then changes the draws of all samples. Asked after the first run.
   std::function<std::string()> valueDependentDraw = [] { return std::string(); };
+  /// An operator such as torch.unique, in words: sizes follow values, so that a sum over the values
+  /// of the example proves nothing about others. Empty: there is none.
+  std::string listsValues;
   bool writesState = false; // results may depend on earlier calls
   std::string norms;        // modules whose batch norms use the statistics of each micro-batch
   bool trains = false;      // one of the results may be a loss

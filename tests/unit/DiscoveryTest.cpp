@@ -521,6 +521,23 @@ TEST(Discovery, ASumThatTooFewSizesConfirmIsSaid) {
       << found.notes();
 }
 
+TEST(Discovery, ASumOverTheValuesOfTheExampleProvesNothing) {
+  // One class in the example: a sum per class is one sum.
+  DiscoveryOptions options;
+  auto model = [](const Values &in) -> Values {
+    const at::Tensor x = in[0].toTensor(), classes = in[1].toTensor();
+    std::vector<at::Tensor> sums;
+    for (int64_t c = 0; c <= classes.max().item<int64_t>(); ++c)
+      sums.push_back(x.mul(classes.eq(c).unsqueeze(1)).sum(0));
+    return {at::stack(sums), x.sum()};
+  };
+  const Values example = {at::rand({2, 3}), at::zeros({2}, at::kLong)};
+  options.listsValues = "torch.unique";
+  const Found found = discoverLeaves(example, 2, model, options);
+  EXPECT_NE(found.equal(0), Equal::Yes);
+  EXPECT_EQ(found.equal(1), Equal::Yes) << "one number";
+}
+
 TEST(Discovery, TheExampleMayBeAMicroBatch) {
   DiscoveryOptions options;
   options.microBatches = 3;
