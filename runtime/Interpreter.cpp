@@ -28,12 +28,22 @@ Interpreter::Interpreter(RankProgram program,
   order_.reserve(program_.steps.size());
 }
 
+/// The micro-batches of this replica in all runs of the step so far. Earlier runs may have had
+/// another number of them, and so another interpreter.
+std::vector<MicroBatchRange> Interpreter::runsOf(const StepData &data) const {
+  const int64_t replica = range_.first / range_.number;
+  std::vector<MicroBatchRange> mine;
+  for (const MicroBatchRange &run : data.runs)
+    mine.push_back({run.first + replica * run.number, run.number});
+  return mine;
+}
+
 llvm::Error Interpreter::run(StepData &data) {
   failedMicroBatch_.reset();
   if (training_ && data.first == 0)
     training_->begin();
   if (training_)
-    training_->beginRun({firstOf(data), range_.number});
+    training_->beginRun(runsOf(data));
   llvm::Error error = runSteps(data);
   if (!error && training_)
     error = training_->end(data.training);

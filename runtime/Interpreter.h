@@ -23,6 +23,7 @@ struct StepData {
   /// ends the step.
   int64_t first = 0;
   bool isLast = true;
+  std::vector<MicroBatchRange> runs; // of replica 0: the runs of this step so far, this one last
   std::vector<std::vector<c10::IValue>> inputs; // [micro-batch][argument]; read only
   std::vector<std::vector<c10::IValue>> leaves; // [micro-batch][leaf]
   TrainingData training;
@@ -67,6 +68,7 @@ public:
 private:
   /// Of this rank's first micro-batch in the step.
   int64_t firstOf(const StepData &data) const { return data.first + range_.first; }
+  std::vector<MicroBatchRange> runsOf(const StepData &data) const;
   llvm::Error runSteps(StepData &data);
   llvm::Expected<size_t> nextReady();
   llvm::Error runNext(size_t index, StepData &data);

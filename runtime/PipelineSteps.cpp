@@ -42,6 +42,7 @@ llvm::Error Pipeline::Impl::runBatches(std::vector<BatchParts> &batches, StepSta
   StepData &data = core->data;
   data.step = calls;
   data.first = 0;
+  data.runs.clear();
   data.inputs.clear();
   for (BatchParts &batch : batches)
     for (std::vector<c10::IValue> &inputs : batch.inputs)
@@ -52,6 +53,7 @@ llvm::Error Pipeline::Impl::runBatches(std::vector<BatchParts> &batches, StepSta
   for (size_t b = 0; b < batches.size(); ++b) {
     const auto number = static_cast<int64_t>(batches[b].samples.size());
     TRY(prepareFor(number));
+    data.runs.push_back({data.first, number / replicas()});
     data.isLast = b + 1 == batches.size();
     const std::vector<c10::IValue> first = data.inputs[data.first];
     if (llvm::Error error = finishDevices()) // the caller's work on them may have made the inputs

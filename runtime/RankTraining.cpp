@@ -66,11 +66,11 @@ void RankTraining::begin() {
       stages_[s]->begin();
 }
 
-void RankTraining::beginRun(const MicroBatchRange &range) {
-  mine_.push_back(range);
+void RankTraining::beginRun(std::vector<MicroBatchRange> runs) {
+  mine_ = std::move(runs);
   for (size_t s = 0; s < plan_.stages.size(); ++s)
     if (isMine(s))
-      stages_[s]->foldFrom(range.first);
+      stages_[s]->foldFrom(mine_.back().first);
 }
 
 llvm::Error RankTraining::backward(const Step &step, int64_t microBatch,

@@ -39,8 +39,9 @@ public:
 
   /// Forgets what is left of a step.
   void begin();
-  /// A run of the program begins, with these micro-batches of the step on this rank.
-  void beginRun(const MicroBatchRange &range);
+  /// A run of the program begins. `runs`: the micro-batches of this rank in each run of the step so
+  /// far, this one last.
+  void beginRun(std::vector<MicroBatchRange> runs);
 
   /// B or I: reads and writes the gradients in `slots`. microBatch: its number in the step;
   /// `leaves`: those of this micro-batch.

@@ -107,8 +107,11 @@ llvm::Error trainAll(const RunCommand &command, const Runner &runner, RunReport 
   target.inputs = command.inputs;
   target.output = command.output;
   target.seed = command.seed;
-  target.microBatches =
-      command.microBatches ? *command.microBatches * command.replicas : runner.fixedMicroBatches;
+  target.replicas = command.replicas;
+  target.microBatches = command.microBatches       ? *command.microBatches * command.replicas
+                        : runner.fixedMicroBatches ? runner.fixedMicroBatches
+                        : command.replicas > 1     ? command.replicas // one each at least
+                                                   : 0;
   target.json = command.json;
   TRY(runTraining(*command.training, target, *runner.trainer, report));
   for (const std::string &note : runner.notes())

@@ -11,7 +11,7 @@ using torch::jit::Node;
 using torch::jit::Value;
 
 /// Whether it is the same for every batch: no elements of samples, nor a size of what they make.
-static bool isGiven(const Value *value, const BatchForms &forms, int steps = 16) {
+static bool isGiven(const Value *value, const BatchForms &forms, int steps = 8) {
   const Node *node = value->node();
   const BatchForm &form = forms.of(value);
   if (node->kind() == c10::prim::Constant)

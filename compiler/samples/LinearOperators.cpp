@@ -35,6 +35,27 @@ bool isPlaceInput(const Node *node, size_t index) {
   return index > 0 && isIn(kPlaced, node);
 }
 
+/// The factors of a product that are over samples; einsum has its operands in a list.
+static std::ptrdiff_t factorsOver(Node *node, llvm::function_ref<bool(Value *)> isOver) {
+  std::ptrdiff_t factors = 0;
+  for (Value *input : node->inputs())
+    factors += input->node()->kind() == c10::prim::ListConstruct
+                   ? llvm::count_if(input->node()->inputs(), isOver)
+                   : static_cast<std::ptrdiff_t>(isOver(input));
+  return factors;
+}
+
+/// Whether a write of several elements to one place (scatter, index_reduce) adds them up, if it
+/// says how.
+static bool addsUp(Node *node) {
+  Value *how = inputNamed(node, "reduce");
+  if (!how)
+    return true;
+  static const Names kAdds = {"sum", "mean", "add"};
+  const std::optional<c10::IValue> text = torch::jit::toIValue(how);
+  return text && text->isString() && kAdds.contains(text->toStringRef());
+}
+
 bool isLinear(Node *node, llvm::function_ref<bool(Value *)> isOver) {
   static const Names kExtremes = {"min", "max", "abs"};
   static const Names kSums = {"add",
@@ -71,6 +92,7 @@ bool isLinear(Node *node, llvm::function_ref<bool(Value *)> isOver) {
                                "unsqueeze",
                                "squeeze",
                                "flatten",
+                               "atleast_1d",
                                "unflatten",
                                "ravel",
                                "expand",
@@ -122,8 +144,9 @@ bool isLinear(Node *node, llvm::function_ref<bool(Value *)> isOver) {
                                "requires_grad",
                                "cpu",
                                "cuda"};
-  static const Names kHolds = {"append", "extend", "insert", "__getitem__", "_set_item",
-                               "list",   "values", "items",  "get",         "pop"};
+  static const Names kHolds = {"append", "extend",     "insert", "__getitem__", "_set_item",
+                               "list",   "values",     "items",  "get",         "pop",
+                               "update", "setdefault", "dict",   "reverse",     "popitem"};
   static const Names kCasts = {
       "to",       "_to_copy",      "type_as",        "float",     "double",
       "half",     "bfloat16",      "item",           "Float",     "Scalar",
@@ -160,7 +183,9 @@ bool isLinear(Node *node, llvm::function_ref<bool(Value *)> isOver) {
   if (isIn(kCasts, node))
     return castsToFloat(node);
   if (isIn(kProducts, node))
-    return llvm::count_if(node->inputs(), isOver) <= 1;
+    return factorsOver(node, isOver) <= 1;
+  if (!addsUp(node))
+    return false;
   if (!isIn(kPicks, node) && !writesSelected(node))
     return false;
   return llvm::none_of(llvm::ArrayRef<const char *>{"condition", "mask", "index", "indices"},

@@ -290,8 +290,10 @@ private:
     for (size_t i = 0; i < node->inputs().size(); ++i)
       if (!isPlaceInput(node, i) && !ofInput(node, i, role).over.empty())
         over.push_back(node->input(i));
-    return !over.empty() &&
-           !isLinear(node, [&](Value *input) { return llvm::is_contained(over, input); });
+    return !over.empty() && !isLinear(node, [&](Value *input) {
+      const bool isElement = !llvm::is_contained(node->inputs(), input); // of a list
+      return isElement ? !factsOf(input).over.empty() : llvm::is_contained(over, input);
+    });
   }
 
   bool dividesByNumber(Node *node, const OperatorRole &role) const {

@@ -54,7 +54,13 @@ llvm::Error explainFixed(llvm::Error error, const Signature &signature,
                        dims);
 }
 
-/// Lists without tensors are never cut. With the length of the whole batch, such a list has an
+/// Whether the list has the length of the argument's default, which the model was written for.
+bool hasUsualLength(const InputSpec &input, const c10::IValue &list) {
+  const llvm::json::Array *usual = input.defaultValue ? input.defaultValue->getAsArray() : nullptr;
+  return usual && usual->size() == list.toListRef().size();
+}
+
+/// Lists without tensors are never cut. With the length of the whole batch, such a list may have an
 /// entry per sample, unless an example has shown that micro-batches of any size accept another
 /// length.
 llvm::Error refuseUncutLists(const Signature &signature, const std::vector<c10::IValue> &inputs,
@@ -63,19 +69,17 @@ llvm::Error refuseUncutLists(const Signature &signature, const std::vector<c10::
     return llvm::Error::success();
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].isList() || !tensorsIn(inputs[i]).empty() ||
-        static_cast<int64_t>(inputs[i].toListRef().size()) != samples)
+        static_cast<int64_t>(inputs[i].toListRef().size()) != samples ||
+        samples == signature.batchSize || hasUsualLength(signature.inputs[i], inputs[i]))
       continue;
     return makeError(
         ExitCode::Usage,
-        fmt::format("input {}: expected {}, got a list of {} entries for {} samples, which every "
-                    "micro-batch would get whole",
-                    signature.inputs[i].name,
-                    signature.batchSize > 0
-                        ? fmt::format("a list with the length of the example, whose batch had {}",
-                                      counted(static_cast<size_t>(signature.batchSize), "sample"))
-                        : "no list with an entry per sample",
-                    samples, samples),
-        "pass --microbatches 1, or a tensor with a row per sample");
+        fmt::format("input {}: a list of {} entries for {} samples, which may be one per sample, "
+                    "would be given to every micro-batch whole",
+                    signature.inputs[i].name, samples, samples),
+        signature.batchSize > 0
+            ? "pass --microbatches 1, or a tensor with a row per sample"
+            : "pass --microbatches 1, or compile with --inputs, which shows what the list is");
   }
   return llvm::Error::success();
 }

@@ -33,8 +33,12 @@ llvm::Error refuseFitByChance(const Signature &signature, const Values &inputs, 
       return llvm::Error::success();
     const ErrorText text = describe(std::move(whole));
     Values agreeing = ownCopies(inputs);
-    TRY(guardTorchVoid(ExitCode::Other, "resizing",
-                       [&] { agreeing[i] = resizeBatch(agreeing[i], ArgumentCut(0), batch); }));
+    if (llvm::Error error = guardTorchVoid(ExitCode::Other, "resizing", [&] {
+          agreeing[i] = resizeBatch(agreeing[i], ArgumentCut(0), batch);
+        })) {
+      llvm::consumeError(std::move(error)); // what cannot be resized shows nothing
+      continue;
+    }
     if (llvm::Error error = run({std::move(agreeing)}).takeError()) {
       llvm::consumeError(std::move(error)); // something else is wrong with the batch
       continue;

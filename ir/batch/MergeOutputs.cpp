@@ -170,6 +170,8 @@ private:
   }
 
   static bool haveOneSize(const Values &parts) {
+    if (llvm::any_of(parts, [](const c10::IValue &part) { return !part.toTensor().defined(); }))
+      return true; // what reduces them says so
     return llvm::all_of(parts, [&](const c10::IValue &part) {
       return part.toTensor().sizes() == parts.front().toTensor().sizes();
     });

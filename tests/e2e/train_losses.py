@@ -486,6 +486,20 @@ class TrainLosses(e2e.Case):
                 self.assertEqual(len(losses), 3)
                 self.sameBits(dict(expected), {name: state[name] for name in expected}, f"{make.__name__} {options} {what} {more}")
 
+    def testBatchesOfOtherNumbersOfMicroBatches(self):
+        """A short last batch has fewer micro-batches; counts of the batches before it are not forgotten."""
+        ids, target = words(10)
+        self.compiled(PairOfWords, (ids[:4], target[:4]))
+        torch.save((ids, target), "data.pt")
+        run = ["--data", "data.pt", "--batch", 4, "--accumulate", 3, *ADAM]
+        expected, _, whole = self.trained("m.pt", *run)
+        for more in ([], ["--schedule", "gpipe"], ["--replicas", 2]):
+            state, _, losses = self.trained("m.pipe", *run, *more)
+            self.assertEqual(len(losses), 1)
+            torch.testing.assert_close(torch.tensor(losses), torch.tensor(whole), rtol=1e-5, atol=0)
+            for name in state:
+                torch.testing.assert_close(state[name], expected[name], rtol=1e-4, atol=1e-5)
+
     def accumulated(self, path, data, size, group, parts, kind):
         torch.set_num_threads(1)
         model = torch.jit.load(path).train()

@@ -242,13 +242,16 @@ TEST(Split, AListAsLongAsTheWholeBatchIsNotGivenWhole) {
   signature.batchSize = 4;
   signature.batchSymbolic = false;
   EXPECT_NE(errorOf(splitBatch(signature, {x, eight}, 2))
-                .message.find("input lengths: expected a list with the length of the example, "
-                              "whose batch had 4 samples, got a list of 8 entries for 8 samples"),
+                .message.find("input lengths: a list of 8 entries for 8 samples, which may be one "
+                              "per sample, would be given to every micro-batch whole"),
             std::string::npos);
   EXPECT_EQ(take(splitBatch(signature, {x, four}, 2)).inputs.size(), 2u);
   signature.batchSize = 0; // no example
   EXPECT_EQ(errorOf(splitBatch(signature, {x, eight}, 2)).code, ExitCode::Usage);
   EXPECT_EQ(take(splitBatch(signature, {x, eight}, 1)).inputs.size(), 1u);
+  signature.inputs[1].defaultValue = llvm::json::Array{1, 1, 1, 1, 1, 1, 1, 1};
+  EXPECT_EQ(take(splitBatch(signature, {x, eight}, 2)).inputs.size(), 2u);
+  signature.inputs[1].defaultValue.reset();
   signature.batchSize = 4; // any size of micro-batch ran with the example's list
   signature.batchSymbolic = true;
   EXPECT_EQ(take(splitBatch(signature, {x, eight}, 2)).inputs.size(), 2u);

@@ -14,9 +14,16 @@ namespace pipec {
 namespace {
 
 /// Errors: Usage if the last batch of an epoch has too few samples.
-llvm::Error checkMicroBatches(const TrainingBatches &batches, int64_t microBatches) {
+llvm::Error checkMicroBatches(const TrainingBatches &batches, const TrainTarget &target) {
+  const int64_t microBatches = target.microBatches;
   if (batches.leastSamples() == 0 || microBatches <= batches.leastSamples())
     return llvm::Error::success();
+  if (target.replicas > 1)
+    return makeError(ExitCode::Usage,
+                     fmt::format("--replicas: expected at most {} micro-batches in all replicas, "
+                                 "the samples of the smallest batch of --data, got {} in {}",
+                                 batches.leastSamples(), microBatches, target.replicas),
+                     "choose --batch so that the last batch of an epoch has enough samples");
   return makeError(ExitCode::Usage,
                    fmt::format("--microbatches: expected at most {}, the samples of the smallest "
                                "batch of --data, got {}",
@@ -93,7 +100,7 @@ llvm::Error runTraining(const TrainOptions &options, const TrainTarget &target,
   source.inputs = target.inputs;
   TrainSteps steps = TRY(TrainSteps::read(trainer, source, target.seed.value_or(0)));
   const int64_t count = steps.count();
-  TRY(checkMicroBatches(steps.batches(), target.microBatches));
+  TRY(checkMicroBatches(steps.batches(), target));
   if (!options.lrSchedule.empty())
     TRY(trainer.setLearningRates(options.lrSchedule, count));
   std::optional<EvalRuns> evaluations = TRY(readEvaluations(options, trainer));

@@ -12,7 +12,8 @@ struct TrainTarget {
   std::string inputs;           // empty: not given
   std::string output;           // file for parameters and buffers; empty: not given
   std::optional<uint64_t> seed; // given by the user
-  int64_t microBatches = 0;     // 0: any number
+  int64_t replicas = 1;
+  int64_t microBatches = 0; // of all replicas; 0: any number
   bool json = false;
 };
 

@@ -182,7 +182,8 @@ llvm::Error checkTraining(bool hasInputs, bool replaces) {
       return failf(ExitCode::Usage, "{}: expected --eval-data with it, got none",
                    spelledOption(option->ArgStr));
   TRY(TrainCheckpoints::checkOptions());
-  for (const IntegerOption *option : {&batch, &epochs, &steps, &accumulate, &evalEvery, &replicas})
+  TRY(within(replicas, 1, 4096)); // what a pipeline accepts, with one rank each
+  for (const IntegerOption *option : {&batch, &epochs, &steps, &accumulate, &evalEvery})
     TRY(within(*option, 1, std::numeric_limits<int64_t>::max()));
   if (given(data) && !given(batch))
     return makeError(ExitCode::Usage, "--data: expected --batch with it, got none",
