@@ -75,9 +75,11 @@ bool movesSamples(Node *node, const BatchForms &forms, SizeValues &sizes) {
   };
   if (isIn(kAlong, node)) {
     Value *index = inputNamed(node, "index"), *dim = inputNamed(node, "dim");
-    const std::optional<int64_t> along = dim ? constantInt(dim) : std::nullopt;
+    if (!index || !dim)
+      return false;
+    const std::optional<int64_t> along = constantInt(dim);
     const auto rank = static_cast<int64_t>(forms.of(node->input(0)).dims.size());
-    return index && along && takes(index, *along < 0 ? *along + rank : *along);
+    return along && takes(index, *along < 0 ? *along + rank : *along);
   }
   if (!isIn(kEach, node))
     return padsBefore(node, forms);
