@@ -177,11 +177,12 @@ class Batches(e2e.Case):
             for samples in (4, 7):
                 _, result = self.compile(model, make(samples))
                 self.assertRegex(result.err, r"(lengths|sizes|temperatures) is a list with an entry per sample", name)
-                batch = make(8)
-                close(self.runBoth(model, f"{name}.pipe", batch, 1), self.whole(model, batch))
-                torch.save(batch, "batch.pt")
-                for what in (model, f"{name}.pipe"):
-                    self.refused(2, "expected 1", "pipe-run", what, "--inputs", "batch.pt", "--microbatches", 2)
+                for size in (samples,) if name == "DividesByTemperatures" else (samples, 8):  # its code has no loop: only the example's sizes are known to run
+                    batch = make(size)
+                    close(self.runBoth(model, f"{name}.pipe", batch, 1), self.whole(model, batch))
+                    torch.save(batch, "batch.pt")
+                    for what in (model, f"{name}.pipe"):
+                        self.refused(2, "expected 1", "pipe-run", what, "--inputs", "batch.pt", "--microbatches", 2)
         pooled = lambda n: (torch.randn(n, 3, 8), [1, 2, 4, 8])
         self.sameAsWhole("PoolsToSizes", pooled, parts=((8, 2), (4, 2), (5, 3)))
 
