@@ -71,7 +71,7 @@ struct CompileOptions {
   std::string method = "forward";
   std::vector<std::pair<std::string, std::optional<int64_t>>> batchDims; // by argument
   // or part of it ("batch.mask", "xs.0"); nullopt: every micro-batch gets it whole
-  /// Merge rules of results by path (see ir/plan/OutputPath.h), where the example does not show the
+  /// Merge rules of results by their paths in the report, where the example does not show the
   /// right rule.
   std::vector<std::pair<std::string, MergeRule>> merges;
   std::vector<std::pair<std::string, Tie::Mode>> tied; // name "" is the default for all

@@ -23,8 +23,8 @@ struct PassContext {
   std::vector<std::string> askedBy;
   std::vector<std::string> notes, warnings; // sentences for the report
   TypeAnswers answers;                      // of the types of an example run
-  /// Of a training, from parts without gradients: operators that may return the tensor that they
-  /// are given, as describeNode has them. They get it without its graph.
+  /// In a training: operators inside torch.no_grad() that may return their own argument, described
+  /// as by describeNode. They are given the argument detached.
   std::vector<std::string> mayReturnArgument;
   bool trains = false; // the stages compute gradients, too
   /// While a manager runs: its analysis of the model as it is now; empty: nothing has asked for it

@@ -122,7 +122,7 @@ PassInfo splitOutputs() {
           .description =
               "makes one graph output per part of a result built from tuples, lists and dicts",
           .requires_ = "attributes are lowered",
-          .guarantees = "no output leaf is made by prim::TupleConstruct; the signature's tree "
+          .guarantees = "no output is made by prim::TupleConstruct; the signature's tree "
                         "records how the parts are nested",
           .example = R"(
     %t : (Tensor, Tensor) = prim::TupleConstruct(%a, %b)

@@ -9,7 +9,7 @@
 
 namespace pipec {
 
-/// Costs in a model are operations of a usual core, which does this many in a nanosecond.
+/// Costs in a model count operations; a nominal core does this many in a nanosecond.
 constexpr int64_t kFlopsPerNs = kCoreFlopsPerSecond / 1'000'000'000;
 
 /// Fills context.costs as `cost` says and returns the same as a table; notes for the report go to

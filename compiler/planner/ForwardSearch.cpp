@@ -96,7 +96,7 @@ private:
     }
     std::stable_sort(candidates.begin(), candidates.end(),
                      [](const auto &a, const auto &b) { return a.bound < b.bound; });
-    std::map<size_t, size_t> simulated; // of each kind: their bounds are not equally good
+    std::map<size_t, size_t> simulated; // by kind, since the bounds of kinds differ in quality
     for (const Candidate &candidate : candidates) {
       if (best_ && candidate.bound >= double(best_->stepNs))
         break;

@@ -58,7 +58,7 @@ llvm::Error checkProblem(const PartitionProblem &problem) {
   return llvm::Error::success();
 }
 
-/// The stages of a partition as devices of the nodes: of each kind the next one that is free.
+/// The stages of a partition, to be placed: each takes the next free device of its kind.
 struct Stage {
   std::vector<uint32_t> items;
   uint32_t kind;

@@ -218,7 +218,7 @@ std::vector<PlannedStage> stagesOf(const JointRequest &request, const JointOutco
   return stages;
 }
 
-/// Once more, as the search did, now for the times of every action.
+/// Simulates the chosen plan once more, for the times of every action; the search kept none.
 llvm::Expected<SimulatedRun> layOut(const ProgramCosts &costs, PlannedTraining &plan) {
   plan.program = TRY(lower(plan.schedule, plan.plan, plan.shape));
   SimulatedRun run = TRY(simulate(plan.program, plan.plan, plan.shape, costs));

@@ -202,7 +202,7 @@ private:
     const bool isOwnItem = key && key->round;
     if (loop_ && isOwnItem)
       join(facts, {false, false, Sample{key->round, key->offset, nullptr}}, node);
-    // All samples are written because of one, or something of all of them.
+    // A condition on one sample decides a write to all samples, or a value of one is written.
     if (loop_ && isTensor(written) && !isPart && form.any() && decides_.sample)
       found_.relating.insert(node);
     if (isOutside && !isPart && isFixed && facts.fromSamples)

@@ -20,8 +20,8 @@ struct ModelValue {
   c10::IValue value;
 };
 
-/// Every tensor once, and every other attribute that has a form in a file, but training flags.
-/// `objects` gets the names of those without.
+/// Every tensor once, and every other attribute that can be written to a file, without training
+/// flags. `objects` gets the names of attributes that cannot be written.
 std::vector<ModelValue> modelState(const torch::jit::Module &module,
                                    std::vector<std::string> &objects);
 

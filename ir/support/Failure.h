@@ -1,5 +1,5 @@
 // The one error type of pipec: a message in the user's terms, its exit code, and one likely fix.
-// Public. ir/support/Error.h makes errors from a format string.
+// Public.
 #pragma once
 
 #include "llvm/Support/Error.h"

@@ -72,7 +72,7 @@ bool isSafetensors(llvm::StringRef bytes) {
          endsWith(bytes.substr(8, header).rtrim(' '), "}");
 }
 
-/// A protobuf number, removed from the text; nothing at its end or if there is none.
+/// Takes a protobuf number from the start of the text; nullopt if the text ends within it.
 std::optional<uint64_t> takeVarint(llvm::StringRef &text) {
   uint64_t number = 0;
   for (unsigned shift = 0; shift < 64 && !text.empty(); shift += 7) {

@@ -13,8 +13,8 @@
 
 namespace pipec {
 
-/// A set of paths, with a copy that the handler of a crash may read: it may take no lock and no
-/// memory, and a set may be half changed. One thread at a time changes it.
+/// A set of paths, with a copy that the crash handler reads: the handler may neither lock nor
+/// allocate, and a crash may come while the set changes. One thread at a time changes it.
 class UnfinishedPaths {
 public:
   void insert(const std::string &path);

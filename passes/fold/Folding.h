@@ -53,8 +53,8 @@ public:
   /// Records a rank or dtype that the rewrite relies on. The runtime checks inputs for it.
   void relyOn(const Value *value, const std::string &property, const std::string &is);
 
-  // The operators that ask for a rank or dtype are noted as well as the values: a write that
-  // becomes a new value gives the operand another name, before the question or after it.
+  // The operators that ask for a rank or dtype are noted beside the values: remove-inplace may
+  // give the operand of such an operator another name later.
 
   std::optional<int64_t> givenRank(Node *asker) const;
   std::optional<c10::ScalarType> givenDtype(Node *asker) const;
