@@ -8,7 +8,6 @@ namespace pipec {
 namespace {
 
 constexpr const char *kLeaveOut = "train without replicas";
-constexpr int64_t kMostRanks = 4096; // each is a thread
 
 /// Micro-batches write state in their order, and replicas run theirs at the same time.
 llvm::Error checkState(const Plan &plan) {

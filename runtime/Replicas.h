@@ -6,6 +6,8 @@
 
 namespace pipec {
 
+constexpr int64_t kMostRanks = 4096; // of all replicas; each is a thread
+
 /// Errors: Usage, naming the first thing that replicas do not go with.
 llvm::Error checkReplicas(const Plan &plan, const PipelineOptions &options);
 

@@ -1,9 +1,8 @@
 #include "ir/batch/ChanceFit.h"
 
-#include "ir/TorchError.h"
+#include "ir/batch/FixedBatch.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/plan/PlanNames.h"
-#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -32,17 +31,8 @@ llvm::Error refuseFitByChance(const Signature &signature, const Values &inputs, 
     if (!whole)
       return llvm::Error::success();
     const ErrorText text = describe(std::move(whole));
-    Values agreeing = ownCopies(inputs);
-    if (llvm::Error error = guardTorchVoid(ExitCode::Other, "resizing", [&] {
-          agreeing[i] = resizeBatch(agreeing[i], ArgumentCut(0), batch);
-        })) {
-      llvm::consumeError(std::move(error)); // what cannot be resized shows nothing
+    if (!runsWithSize(inputs, i, 0, batch, run)) // something else is wrong with the batch
       continue;
-    }
-    if (llvm::Error error = run({std::move(agreeing)}).takeError()) {
-      llvm::consumeError(std::move(error)); // something else is wrong with the batch
-      continue;
-    }
     return makeError(text.code,
                      fmt::format("{} has {}, {} has {}: {}", cut->name,
                                  counted(static_cast<size_t>(batch), "sample"), input.name, part,

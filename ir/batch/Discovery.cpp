@@ -299,7 +299,8 @@ private:
     return llvm::Error::success();
   }
 
-  /// Why no example ran: what is cut is not the batch, or the model needs another size.
+  /// The error of the first run that failed. The help says which dimension may be the batch, or
+  /// which size the model needs.
   llvm::Error explainFailure() {
     llvm::Error error = makeError(firstError_->code, firstError_->message, firstError_->help);
     const bool cut = options_.microBatches > 1;

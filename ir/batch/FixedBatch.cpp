@@ -117,13 +117,7 @@ std::string contradiction(int64_t samples, int64_t batch, int64_t given, const S
       if (inputs[i].toTensor().size(dim) != samples || input.batchDim == dim ||
           places++ == kMostPlaces)
         continue;
-      std::vector<c10::IValue> agreeing;
-      llvm::Error error = guardTorchVoid(ExitCode::Other, "resizing", [&] {
-        agreeing = ownCopies(inputs);
-        agreeing[i] = resizeBatch(agreeing[i], dim, batch);
-      });
-      const bool agrees = !error && runs(std::move(agreeing), run);
-      llvm::consumeError(std::move(error)); // what cannot be resized does not run
+      const bool agrees = runsWithSize(inputs, i, dim, batch, run);
       if (agrees && dim == first && !isCut(input))
         return fmt::format("{} {} {}, {} has {}", cut, cut.find(' ') == cut.npos ? "has" : "have",
                            counted(static_cast<size_t>(given), "sample"), input.name, samples);
@@ -153,6 +147,18 @@ std::string whatFixesBatch(const Signature &signature, llvm::ArrayRef<c10::IValu
   return names.empty() ? constants
                        : fmt::format("{}, or the size of {}, which every micro-batch gets whole,",
                                      constants, fmt::join(names, " and "));
+}
+
+bool runsWithSize(llvm::ArrayRef<c10::IValue> inputs, size_t index, int64_t dim, int64_t size,
+                  ModelRunner run) {
+  std::vector<c10::IValue> resized;
+  llvm::Error error = guardTorchVoid(ExitCode::Other, "resizing", [&] {
+    resized = ownCopies(inputs);
+    resized[index] = resizeBatch(resized[index], dim, size);
+  });
+  const bool does = !error && runs(std::move(resized), run);
+  llvm::consumeError(std::move(error)); // what cannot be resized does not run
+  return does;
 }
 
 std::string howToFreeBatch() {

@@ -11,6 +11,10 @@ namespace pipec {
 /// A help text: how to save a model so that it accepts other batch sizes.
 std::string howToFreeBatch();
 
+/// Whether the model runs with argument `index` resized along `dim`. False if it cannot be resized.
+bool runsWithSize(llvm::ArrayRef<c10::IValue> inputs, size_t index, int64_t dim, int64_t size,
+                  ModelRunner run);
+
 /// What may fix the batch of an artifact that takes one size only, for "... fix it": "the model's
 /// constants", and those of `inputs` with that size that every micro-batch gets whole.
 std::string whatFixesBatch(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs);

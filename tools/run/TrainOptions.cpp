@@ -2,6 +2,7 @@
 
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
+#include "runtime/Replicas.h"
 #include "tools/cli/CommandLine.h"
 #include "tools/cli/OutputFile.h"
 #include "tools/run/TrainCheckpoints.h"
@@ -182,7 +183,7 @@ llvm::Error checkTraining(bool hasInputs, bool replaces) {
       return failf(ExitCode::Usage, "{}: expected --eval-data with it, got none",
                    spelledOption(option->ArgStr));
   TRY(TrainCheckpoints::checkOptions());
-  TRY(within(replicas, 1, 4096)); // what a pipeline accepts, with one rank each
+  TRY(within(replicas, 1, kMostRanks)); // a replica has at least one rank
   for (const IntegerOption *option : {&batch, &epochs, &steps, &accumulate, &evalEvery})
     TRY(within(*option, 1, std::numeric_limits<int64_t>::max()));
   if (given(data) && !given(batch))
