@@ -7,9 +7,12 @@
 #include "ir/NodeInfo.h"
 #include "ir/support/Check.h"
 
+#include <llvm/Support/SaveAndRestore.h>
+
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/_cudnn_init_dropout_state.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
@@ -40,6 +43,7 @@ struct Active {
   uint64_t ordinal = 0; // of the running operator
   uint64_t draws = 0;   // inside the running operator
   int depth = 0;        // nesting depth of operators of the table
+  bool alone = false;   // whether this thread holds the lock of a device's draws
   c10::impl::IncludeDispatchKeyGuard include{kKey};
 
   uint64_t nextOrdinal() {
@@ -117,6 +121,40 @@ std::mutex &drawsOf(c10::Device device) {
   return perDevice[static_cast<size_t>(std::max<int>(device.index(), 0)) % perDevice.size()];
 }
 
+std::optional<size_t> indexOf(const std::vector<c10::Argument> &arguments, llvm::StringRef name) {
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i].name() == name)
+      return i;
+  return std::nullopt;
+}
+
+/// cuDNN's dropout between the layers of a recurrent network draws from a state that LibTorch keeps
+/// per device and that every call moves on. This gives the call a state of its own.
+void keyCudnnDropout(const std::vector<c10::Argument> &arguments, c10::IValue *values,
+                     c10::Device device, uint64_t seed) {
+  double probability = values[*indexOf(arguments, "dropout")].toDouble();
+  values[*indexOf(arguments, "dropout_state")] =
+      at::_cudnn_init_dropout_state(probability, /*train=*/true, static_cast<int64_t>(seed),
+                                    at::TensorOptions().dtype(at::kByte).device(device));
+}
+
+/// Seeds what the operator draws from.
+void key(const c10::OperatorHandle &op, c10::IValue *values, c10::Device device) {
+  const std::vector<c10::Argument> &arguments = op.schema().arguments();
+  if (std::optional<size_t> generator = indexOf(arguments, "generator")) {
+    if (values[*generator].isNone())
+      values[*generator] = generatorFor(device, active->nextSeed());
+    return;
+  }
+  if (device.is_cpu() || device.is_meta())
+    return;
+  if (op.schema().name() == "aten::_cudnn_rnn") {
+    active->draws = 0; // LibTorch draws a seed for its own state on the first call only
+    return keyCudnnDropout(arguments, values, device, active->nextSeed());
+  }
+  seedDefaultGenerator(device, active->nextSeed());
+}
+
 void countAndKey(const c10::OperatorHandle &op, c10::DispatchKeySet keys, c10::Stack *stack) {
   PIPEC_ASSERT(active, "the key is included by a scope only");
   const std::vector<c10::Argument> &arguments = op.schema().arguments();
@@ -128,29 +166,21 @@ void countAndKey(const c10::OperatorHandle &op, c10::DispatchKeySet keys, c10::S
         return argumentOf(values[i]);
     return {};
   });
-  struct Depth {
-    explicit Depth(int &counter) : count(counter) { ++count; }
-    ~Depth() { --count; }
-    int &count;
-  } depth(active->depth);
+  llvm::SaveAndRestore<int> depth(active->depth, active->depth + 1);
   c10::Device device = deviceOf(arguments, values);
+  // An operator that draws nothing leaves the device's generator alone: another thread may have
+  // seeded it for the operator that it is about to launch.
   std::unique_lock<std::mutex> lock(drawsOf(device), std::defer_lock);
-  if (active->depth == 1 && draws != Draws::Never) {
-    active->ordinal = active->nextOrdinal();
-    active->draws = 0;
-    if (!device.is_cpu())
+  if (draws != Draws::Never) {
+    if (active->depth == 1) {
+      active->ordinal = active->nextOrdinal();
+      active->draws = 0;
+    }
+    if (!device.is_cpu() && !active->alone)
       lock.lock();
+    key(op, values, device);
   }
-  bool takesGenerator = false;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i].name() != "generator")
-      continue;
-    takesGenerator = true;
-    if (values[i].isNone())
-      values[i] = generatorFor(device, active->nextSeed());
-  }
-  if (!takesGenerator && !device.is_cpu() && !device.is_meta())
-    seedDefaultGenerator(device, active->nextSeed());
+  llvm::SaveAndRestore<bool> alone(active->alone, active->alone || lock.owns_lock());
   op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey), stack);
 }
 

@@ -13,6 +13,7 @@
 #include <ATen/record_function.h>
 
 #include <atomic>
+#include <thread>
 
 namespace pipec {
 namespace {
@@ -166,20 +167,52 @@ TEST_F(Cuda, TheHostWaitsOncePerRankAndStep) {
   EXPECT_EQ(hostWaits, 4 + 2);
 }
 
-/// Dropout and attention with dropout, drawn again as for a recompute.
+/// Dropout, attention and a recurrent network that cuDNN runs: none has a generator argument.
+std::vector<at::Tensor> drawWithoutGenerators(uint64_t microBatch) {
+  static const std::vector<int64_t> inOrder;
+  RandomScope scope({7, 1, microBatch}, inOrder);
+  const at::Tensor x = at::ones({2, 4, 64, 32}, at::kCUDA), steps = x[0];
+  std::vector<at::Tensor> weights;
+  for (int layer = 0; layer < 2; ++layer)
+    for (at::IntArrayRef sizes : {at::IntArrayRef{64, 32}, {64, 16}, {64}, {64}})
+      weights.push_back(at::full(sizes, 0.05, x.options()));
+  weights[4] = at::full({64, 16}, 0.05, x.options());
+  const at::Tensor state = at::zeros({2, 64, 16}, x.options());
+  // Without dropout: it leaves the generator alone that another thread may have seeded.
+  at::scaled_dot_product_attention(x, x, x, {}, 0.0);
+  return {std::get<0>(at::native_dropout(x, 0.5, true)),
+          at::scaled_dot_product_attention(x, x, x, {}, 0.5),
+          std::get<0>(at::lstm(steps, {state, state}, weights, /*has_biases=*/true,
+                               /*num_layers=*/2, /*dropout=*/0.5, /*train=*/true,
+                               /*bidirectional=*/false, /*batch_first=*/false))};
+}
+
+/// As for a recompute.
 TEST_F(Cuda, DrawsOfOperatorsWithoutGeneratorRepeat) {
-  const std::vector<int64_t> inOrder;
-  const at::Tensor x = at::ones({2, 4, 64, 32}, at::kCUDA);
-  auto draw = [&](uint64_t microBatch) {
-    RandomScope scope({7, 1, microBatch}, inOrder);
-    return std::vector<at::Tensor>{std::get<0>(at::native_dropout(x, 0.5, true)),
-                                   at::scaled_dot_product_attention(x, x, x, {}, 0.5)};
-  };
-  const std::vector<at::Tensor> first = draw(0), again = draw(0), other = draw(1);
+  const std::vector<at::Tensor> first = drawWithoutGenerators(0), again = drawWithoutGenerators(0),
+                                other = drawWithoutGenerators(1);
   for (size_t i = 0; i < first.size(); ++i) {
     EXPECT_TRUE(at::equal(first[i], again[i])) << i;
     EXPECT_FALSE(at::equal(first[i], other[i])) << i;
   }
+}
+
+/// As the ranks that share a GPU do: one generator for all.
+TEST_F(Cuda, ThreadsDrawAsIfAlone) {
+  const std::vector<at::Tensor> expected = drawWithoutGenerators(0);
+  std::atomic<int> different = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 100; ++i) {
+        const std::vector<at::Tensor> drawn = drawWithoutGenerators(0);
+        for (size_t each = 0; each < drawn.size(); ++each)
+          different += !at::equal(expected[each], drawn[each]);
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(different, 0);
 }
 
 TEST_F(Cuda, AGpuThatIsNotThereIsAUsageError) {
