@@ -4,53 +4,70 @@ import os
 import statistics
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
-TURNS, STEPS, WARMUP = 5, 20, 5
+TURNS, STEPS, WARMUP = 3, 20, 5
+MODELS = ("mlp_wide", "unet", "lstm", "demo_resnet50", "demo_gpt2")
+STAGES = (1, 2, 4)
 
 
 def run(*command):
-    return subprocess.run(command, capture_output=True, text=True)
-
-
-def median(bin, what, inputs):
-    done = run(f"{bin}/pipe-run", what, "--inputs", inputs, "--microbatches", "4", "--device", "cuda:0", "--repeat", str(STEPS),
-               "--warmup", str(WARMUP), "--json")
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        raise RuntimeError(done.stderr.strip())
-    return json.loads(done.stdout)["step_ms"]["median"]
+        raise RuntimeError(f"{' '.join(map(os.path.basename, command[:2]))}: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
 
 
-def check(bin, work, name, stages):
-    model, inputs = f"{work}/{name}.pt", f"{work}/{name}.inputs4.pt"
-    artifact, reference = f"{work}/{name}-{stages}.pipe", f"{work}/{name}.{stages}.unsplit.pt"
-    common = ["--inputs", inputs, "--microbatches", "4", "--device", "cuda:0"]
-    for step in ([f"{bin}/pipe-compile", model, "--stages", str(stages), "--inputs", f"{work}/{name}.inputs.pt", "-o", artifact],
-                 [f"{bin}/pipe-run", model, *common, "--output", reference],
-                 [f"{bin}/pipe-run", artifact, *common, "--expect", reference, "--rtol", "0", "--atol", "0"]):
-        done = run(*step)
-        if done.returncode:
-            raise RuntimeError(f"{' '.join(map(os.path.basename, step[:2]))}: {done.stderr.strip() or done.stdout.strip()}")
-    turns = [(median(bin, model, inputs), median(bin, artifact, inputs)) for _ in range(TURNS)]
-    unsplit, staged = (statistics.median(values) for values in zip(*turns))
-    return f"unsplit {unsplit:8.3f} ms   staged {staged:8.3f} ms   ratio {staged / unsplit:.3f}   outputs equal"
+class Case:
+    """One model: its files, and what is wrong with it."""
+
+    def __init__(self, bin, work, name):
+        self.bin, self.work, self.name, self.unsplit = bin, work, name, f"{work}/{name}.pt"
+        self.common = ["--inputs", f"{work}/{name}.inputs4.pt", "--microbatches", "4", "--device", "cuda:0"]
+        self.absent = self.error = None
+
+    def artifact(self, stages):
+        return f"{self.work}/{self.name}-{stages}.pipe"
+
+    def check(self):
+        """Several run at once: none measures time."""
+        made = subprocess.run([sys.executable, "tests/support/models.py", self.work, self.name], capture_output=True, text=True)
+        if made.returncode:
+            said = made.stderr.strip().splitlines()[-1]
+            self.absent, self.error = ("ModuleNotFoundError" in said), f"not made: {said}"  # torchvision and transformers need not be here
+            return
+        try:
+            reference = f"{self.work}/{self.name}.unsplit.pt"
+            run(f"{self.bin}/pipe-run", self.unsplit, *self.common, "--output", reference)
+            for stages in STAGES:
+                run(f"{self.bin}/pipe-compile", self.unsplit, "--stages", str(stages), "--cost", "analytic", "--inputs", f"{self.work}/{self.name}.inputs.pt",
+                    "-o", self.artifact(stages))
+                run(f"{self.bin}/pipe-run", self.artifact(stages), *self.common, "--expect", reference, "--rtol", "0", "--atol", "0")
+        except RuntimeError as error:
+            self.error = f"FAILED: {error}"
+
+    def median(self, what):
+        report = run(f"{self.bin}/pipe-run", what, *self.common, "--repeat", str(STEPS), "--warmup", str(WARMUP), "--json")
+        return json.loads(report)["step_ms"]["median"]
+
+    def time(self):
+        turns = [[self.median(what) for what in (self.unsplit, *map(self.artifact, STAGES))] for _ in range(TURNS)]
+        unsplit, *staged = map(statistics.median, zip(*turns))
+        return f"unsplit {unsplit:8.3f} ms   " + "   ".join(f"{n} stages {ms:8.3f} ms, {ms / unsplit:.3f}" for n, ms in zip(STAGES, staged))
 
 
 def main(bin, work):
-    print(f"staged against unsplit on one GPU, 4 micro-batches: medians over {TURNS} turns of {STEPS} steps each", flush=True)
-    failed = 0
-    for name in ("mlp_wide", "unet", "lstm", "demo_resnet50", "demo_gpt2"):
-        made = run(sys.executable, "tests/support/models.py", work, name)
-        if made.returncode:  # torchvision and transformers need not be here
-            print(f"  {name:14} not made: {made.stderr.strip().splitlines()[-1]}", flush=True)
-            failed += "ModuleNotFoundError" not in made.stderr
-            continue
-        for stages in (1, 2, 4):
-            try:
-                print(f"  {name:14} {stages} stages   {check(bin, work, name, stages)}", flush=True)
-            except RuntimeError as error:
-                failed += 1
-                print(f"  {name:14} {stages} stages   FAILED: {error}", flush=True)
-    return 1 if failed else 0
+    print(f"inference, staged against unsplit on one GPU, 4 micro-batches: medians over {TURNS} turns of {STEPS} steps each; outputs equal bit for bit", flush=True)
+    cases = [Case(bin, work, name) for name in MODELS]
+    with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 3)) as pool:
+        list(pool.map(Case.check, cases))
+    for case in cases:
+        try:
+            print(f"  {case.name:14} {case.error or case.time()}", flush=True)
+        except RuntimeError as error:
+            case.error = str(error)
+            print(f"  {case.name:14} FAILED: {error}", flush=True)
+    return any(case.error and not case.absent for case in cases)
 
 
 sys.exit(main(*sys.argv[1:]))

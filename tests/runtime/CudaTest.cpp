@@ -173,10 +173,12 @@ std::vector<at::Tensor> drawWithoutGenerators(uint64_t microBatch) {
   RandomScope scope({7, 1, microBatch}, inOrder);
   const at::Tensor x = at::ones({2, 4, 64, 32}, at::kCUDA), steps = x[0];
   std::vector<at::Tensor> weights;
-  for (int layer = 0; layer < 2; ++layer)
-    for (at::IntArrayRef sizes : {at::IntArrayRef{64, 32}, {64, 16}, {64}, {64}})
-      weights.push_back(at::full(sizes, 0.05, x.options()));
-  weights[4] = at::full({64, 16}, 0.05, x.options());
+  for (int64_t inputs : {32, 16}) { // of the two layers
+    weights.push_back(at::full({64, inputs}, 0.05, x.options()));
+    weights.push_back(at::full({64, 16}, 0.05, x.options()));
+    for (int bias = 0; bias < 2; ++bias)
+      weights.push_back(at::full({64}, 0.05, x.options()));
+  }
   const at::Tensor state = at::zeros({2, 64, 16}, x.options());
   // Without dropout: it leaves the generator alone that another thread may have seeded.
   at::scaled_dot_product_attention(x, x, x, {}, 0.0);
