@@ -120,7 +120,7 @@ class Case:
 def checkPeak(bin, work, device, model, batch, stages):
     """The most bytes that the allocator gave out, and the planned ones of all stages: they share the device, and their peaks may come at different times."""
     artifact = f"{work}/peak.{stages}.pipe"
-    report = json.loads(run(f"{bin}/pipe-compile", model, "--train", "--stages", stages, "--inputs", batch, "--microbatches", 4, "--cost", "analytic",
+    report = json.loads(run(f"{bin}/pipe-compile", model, "--train", "--stages", stages, "--inputs", batch, "--batch", 2048, "--microbatches", 4, "--cost", "analytic",
                             "--schedule", "1f1b", "--recompute", "never", "-o", artifact, "--force", "--json"))
     planned = sum(report["prediction"]["peak_memory"])
     out = run(f"{bin}/pipe-run", artifact, "--train", "--inputs", batch, "--microbatches", 4, "--device", device, "--optimizer", "adamw,lr=0.001",
