@@ -39,7 +39,7 @@ struct BatchDiscovery {
   std::vector<std::string> notes;    // sentences for a report: how the batch is cut
   std::vector<std::string> warnings; // results that differ from those of the whole batch
   CutTrial trial;                    // of the chosen way to cut
-  std::vector<CutDims> tried;        // all ways to cut that were tried
+  std::string suggestion;            // a --batch-dim of which a trial fits better; or empty
 
   /// Takes what another comparison with the whole batch says: every difference, and results that
   /// were not tried.

@@ -703,6 +703,17 @@ class SamplesByRows(nn.Module):
         return self.a(x) @ w.t()
 
 
+class RowsPerSample(nn.Module):
+    """Two rows of `y` per sample of `x`."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(4, 8)
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.b(self.a(x).relu() + self.c(y).view(-1, 2, 8).sum(1))
+
+
 class TableAndSamples(nn.Module):
     """The table may have as many rows as there are samples."""
 
