@@ -234,9 +234,11 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const std::stri
       notesOnInputs(signature, inputs, options, batch,
                     isIndependent ? "that keeps samples independent" : "that merges every result");
   if (const std::string draw = options.valueDependentDraw(); !draw.empty())
-    found.notes.push_back(draw +
-                          " draws as many random numbers as its values ask for, so test runs "
-                          "do not show whether samples affect each other");
+    found.notes.push_back(fmt::format(
+        "the number of random numbers that {} draws depends on the values of its input: a change "
+        "of one sample shifts the draws of the others, so test runs cannot tell whether samples "
+        "affect each other",
+        draw));
   const std::vector<std::string> paths = outputPaths(signature);
   const std::vector<bool> given = givenLeaves(signature, options.merges);
   const std::string advice =
