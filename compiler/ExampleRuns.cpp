@@ -184,7 +184,7 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
                       std::move(parts),
                       whyFixed(found.trial),
                       std::move(found.shown),
-                      std::move(found.tried)};
+                      std::move(found.suggestion)};
 }
 
 llvm::Error explainExample(llvm::Error error, const std::string &path, const SourceMode &mode,

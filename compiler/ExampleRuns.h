@@ -30,7 +30,7 @@ struct ExampleStudy {
   std::vector<PartSizes> partSizes; // sizes of arguments that are trees which may vary
   std::string fixedBatch;           // why the batch has one size; empty: it has any
   std::vector<bool> shown;          // per output leaf: the runs confirm its merge rule
-  std::vector<CutDims> tried;       // ways to cut the batch that were tried
+  std::string batchDims;            // a --batch-dim of which a trial fits better; or empty
 };
 
 /// The user's choices for arguments and results.

@@ -64,15 +64,15 @@ void assumeBatchFirst(Model &model, const std::vector<bool> &given) {
 
 /// Notes, for a model with a fixed batch size, why it is fixed and how to free it.
 void noteFixedBatch(const Signature &signature, PassContext &context,
-                    llvm::ArrayRef<c10::IValue> inputs, const std::vector<bool> &given,
-                    const ExampleStudy &study) {
+                    const std::vector<bool> &given, const ExampleStudy &study) {
   const std::string &why = study.fixedBatch;
   if (signature.batchSymbolic || signature.batchSize == 0 || !isCut(signature))
     return;
-  if (std::string dims = suggestBatchDims(signature, inputs, study.tried);
-      !dims.empty() && !anyDimGiven(signature, given))
-    context.notes.push_back("the sizes of the example inputs suggest --batch-dim " + dims +
-                            "; without it the model accepts only this batch size");
+  if (!study.batchDims.empty())
+    context.notes.push_back(
+        fmt::format("the model accepts only batches of {}; with --batch-dim {}, test runs with "
+                    "other numbers of samples succeed",
+                    counted(static_cast<size_t>(signature.batchSize), "sample"), study.batchDims));
   else
     context.notes.push_back(
         fmt::format("the model accepts only batches of {}{}: {}{}",
@@ -244,7 +244,7 @@ llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model, PassContext &con
   phases_.begin("running the source on the example");
   ExampleStudy study = TRY(runSource(path_, sourceMode(), model, context, examples,
                                      {given, options_.merges}, decidesAlike, phases_.progress()));
-  noteFixedBatch(model.signature, context, inputs, given, study);
+  noteFixedBatch(model.signature, context, given, study);
   phases_.end("run the source on the example");
   return study;
 }

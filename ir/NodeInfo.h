@@ -62,8 +62,8 @@ bool anyNodeInside(const torch::jit::Module &module,
 std::string innerGradientIn(const torch::jit::Block *block);
 std::string innerGradientIn(const torch::jit::Module &module);
 
-/// An operator of the block or the module that may draw, and as many numbers as its values say (see
-/// drawCountFollowsValues). Described as by describeNode(); empty: there is none.
+/// An operator of the block or the module whose number of random draws depends on the values of its
+/// input (see drawCountFollowsValues). Described as by describeNode(); empty: there is none.
 std::string valueDependentDrawIn(const torch::jit::Block *block);
 std::string valueDependentDrawIn(const torch::jit::Module &module);
 

@@ -10,10 +10,10 @@ namespace {
 
 constexpr RefusalRow kRefusals[] = {
     {Refusal::MarkerInBlock, "marker-in-block",
-     "pipe_split {}is inside {}, control flow that depends on data and stays in one stage",
+     "pipe_split {}is inside {}, control flow that depends on {} and stays in one stage",
      "move the marker before or after the block",
-     "A marker is inside a branch or loop that depends on data. Such control flow runs as one "
-     "operator in one stage."},
+     "A marker is inside a branch or loop that depends on data or on an argument. Such control "
+     "flow runs as one operator in one stage."},
     {Refusal::MarkerArguments, "marker-arguments",
      "{}: pipe_split takes one tensor and returns it, or takes and returns nothing; got {} "
      "arguments",
@@ -25,9 +25,10 @@ constexpr RefusalRow kRefusals[] = {
      "rename your function, or write `def pipe_split(x: torch.Tensor) -> torch.Tensor: return x`",
      "A function named pipe_split computes something. As a marker, it would be dropped."},
     {Refusal::ModuleInBlock, "module-in-block",
-     "module {} begins inside {}, control flow that depends on data and stays in one stage",
+     "module {} begins inside {}, control flow that depends on {} and stays in one stage",
      "the nearest place is before {}; --nearest cuts there",
-     "--at names a module that is called inside a branch or loop that depends on data."},
+     "--at names a module that is called inside a branch or loop that depends on data or on an "
+     "argument."},
     {Refusal::ClassUnknown, "class-unknown",
      "{}: call of {} on a value of type {} whose class is only known at run time",
      "call each submodule by name, in its own branch",

@@ -12,9 +12,12 @@
 #include "llvm/ADT/StringExtras.h"
 #include "passes/Passes.h"
 #include "passes/analysis/CutLegality.h"
+#include "passes/analysis/Decisions.h"
 #include "passes/analysis/ModuleNames.h"
 #include "passes/analysis/OperatorOrder.h"
 #include "passes/support/CutsByCost.h"
+
+#include <torch/csrc/jit/ir/ir.h>
 
 #include <map>
 
@@ -35,7 +38,7 @@ std::string laterModule(const Model &model, const std::vector<std::string> &modu
   const CutLegality legality(model, top);
   std::string inside;
   for (const std::string &call : moduleCalls) {
-    llvm::Expected<NamedPlace> place = findModule(moduleCalls, top, call);
+    llvm::Expected<NamedPlace> place = findModule(model, moduleCalls, top, call);
     if (!place) { // it begins inside control flow, or nothing follows it
       llvm::consumeError(place.takeError());
       continue;
@@ -57,7 +60,7 @@ llvm::Error refuseMarkersInBlocks(const Model &model) {
     return llvm::Error::success();
   const std::string line = sourceLineOf(marker->cut);
   return refuseWith(Refusal::MarkerInBlock, line.empty() ? "" : "at " + line + " ",
-                    describeNode(marker->around));
+                    describeNode(marker->around), decidedBy(model, marker->around));
 }
 
 class ChooseCuts : public ModelPass {
@@ -180,7 +183,7 @@ private:
     std::map<size_t, NamedCut> cuts;
     for (const std::string &name : options_.at) {
       llvm::Expected<NamedPlace> place =
-          findModule(context.moduleCalls, top, name, options_.nearest);
+          findModule(model, context.moduleCalls, top, name, options_.nearest);
       if (!place)
         return withContext(place.takeError(), "--at");
       if (place->around.empty() && !place->instead.empty())

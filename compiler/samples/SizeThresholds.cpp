@@ -43,7 +43,7 @@ std::vector<double> numbersIn(const c10::IValue &value) {
   if (value.isDouble())
     return {value.toDouble()};
   std::vector<double> all;
-  if (value.isTensor() && value.toTensor().dim() <= 1 && !value.toTensor().is_complex()) {
+  if (value.isTensor() && !value.toTensor().is_complex()) {
     const at::Tensor numbers = value.toTensor().to(at::kDouble).contiguous();
     all.assign(numbers.const_data_ptr<double>(),
                numbers.const_data_ptr<double>() + numbers.numel());
@@ -95,16 +95,25 @@ private:
     return content ? numbersIn(*content) : std::vector<double>();
   }
 
+  /// Those of a tensor with rows per sample, row after row.
+  std::vector<double> rowsAt(Value *value, int64_t samples) {
+    const std::optional<c10::IValue> content = sizes_.at(value, samples);
+    const std::optional<int64_t> along = sizes_.rowsAlong(value);
+    if (!content || !along || !content->isTensor() || *along >= content->toTensor().dim())
+      return {};
+    return numbersIn(content->toTensor().movedim(*along, 0));
+  }
+
   /// The fewest samples whose condition differs from that of a half, or whose rows differ from
   /// those of the halves. nullopt: none, or the trial shows one.
   std::optional<int64_t> whereItChanges(Value *value) {
     auto differs = [&](int64_t samples) {
-      const std::vector<double> whole = numbersAt(value, samples);
       if (sizes_.hasRows(value)) {
-        std::vector<double> parts = numbersAt(value, samples - samples / 2);
-        llvm::append_range(parts, numbersAt(value, samples / 2));
-        return whole != parts;
+        std::vector<double> parts = rowsAt(value, samples - samples / 2);
+        llvm::append_range(parts, rowsAt(value, samples / 2));
+        return rowsAt(value, samples) != parts;
       }
+      const std::vector<double> whole = numbersAt(value, samples);
       return whole != numbersAt(value, samples - samples / 2) ||
              whole != numbersAt(value, samples / 2);
     };

@@ -32,6 +32,25 @@ bool isRepeatable(const Node *node) {
   return !node->isNondeterministic() && !isIn(kUnset, node) && !(schema && schema->is_mutable());
 }
 
+/// Whether it is a scalar, a vector, or a tensor with few elements per sample in which at most one
+/// dimension follows the samples: at() may compute it.
+bool isSmall(const BatchForm &form) {
+  constexpr int64_t kMostPerSample = 64;
+  if (form.isScalar || form.sizes.size() == 1)
+    return true;
+  int64_t following = 0, elements = 1;
+  for (const Dim &size : form.sizes) {
+    const int64_t each = size.perBatch != 0 ? size.perBatch : size.constant;
+    if (each < 0 || each > kMostPerSample)
+      return false;
+    following += size.perBatch != 0;
+    elements *= each;
+    if (elements > kMostPerSample)
+      return false;
+  }
+  return !form.sizes.empty() && following <= 1;
+}
+
 } // namespace
 
 SizeValues::Kind SizeValues::kindOf(const Value *value, int steps) {
@@ -69,7 +88,7 @@ SizeValues::Kind SizeValues::kindOfOperator(const Value *value, int steps) {
   const c10::TypeKind entry = list ? list->getElementType()->kind() : c10::TypeKind::IntType;
   if (entry == c10::TypeKind::TensorType || entry == c10::TypeKind::OptionalType)
     return Kind::Other; // of indices: each is looked at
-  if (isTensor(value) && (!(form.isScalar || form.sizes.size() == 1) || !isRepeatable(node)))
+  if (isTensor(value) && (!isSmall(form) || !isRepeatable(node)))
     return Kind::Other;
   Kind kind = Kind::Constant;
   for (const Value *input : node->inputs()) {
@@ -91,8 +110,10 @@ bool SizeValues::bends(const Value *value) {
                                             "TupleUnpack",   "ScalarImplicit",
                                             "IntImplicit",   "FloatImplicit",
                                             "tensor",        "slice"};
-  static const llvm::StringSet<> kRows = {"arange", "zeros", "ones",   "full",
-                                          "to",     "float", "double", "view"};
+  static const llvm::StringSet<> kRows = {
+      "arange",    "zeros",   "ones",   "full",      "to",      "float",  "double",    "long",
+      "type_as",   "view",    "expand", "expand_as", "reshape", "select", "flatten",   "unsqueeze",
+      "transpose", "permute", "t",      "squeeze",   "detach",  "clone",  "contiguous"};
   if (const auto known = bends_.find(value); known != bends_.end())
     return known->second;
   const Node *node = value->node();
@@ -108,9 +129,11 @@ bool SizeValues::bends(const Value *value) {
   return found;
 }
 
-bool SizeValues::hasRows(const Value *value) const {
+std::optional<int64_t> SizeValues::rowsAlong(const Value *value) const {
   const std::vector<Dim> &sizes = forms_.of(value).sizes;
-  return isTensor(value) && sizes.size() == 1 && sizes[0].perBatch > 0;
+  const auto rows = llvm::find_if(sizes, [](const Dim &size) { return size.perBatch > 0; });
+  return isTensor(value) && rows != sizes.end() ? std::optional(rows - sizes.begin())
+                                                : std::nullopt;
 }
 
 bool SizeValues::isMadeOfRows(const Value *value) {

@@ -13,16 +13,18 @@ public:
 
   static constexpr int64_t kMostRows = 4096;
 
-  /// Whether `value` is a number, a bool, a tensor of at most one dimension or a list of numbers
-  /// that operators make from sizes and constants alone, at least one of which follows the samples.
+  /// Whether `value` is a number, a bool, a list of numbers, a tensor of at most one dimension or
+  /// one with few elements per sample that operators make from sizes and constants alone, at least
+  /// one of which follows the samples.
   bool follows(const torch::jit::Value *value) { return kindOf(value) == Kind::Follows; }
   /// With follows(): whether it is more than a sum of multiples of sizes, as max(a, b) or a // b.
   bool bends(const torch::jit::Value *value);
   /// With follows(). nullopt: the operators refuse that number.
   std::optional<c10::IValue> at(const torch::jit::Value *value, int64_t samples);
 
-  /// Whether `value` is a tensor with a row per sample, as torch.arange(n) < 100.
-  bool hasRows(const torch::jit::Value *value) const;
+  /// The dimension of a tensor along which it has rows per sample: 0 of torch.arange(n) < 100.
+  std::optional<int64_t> rowsAlong(const torch::jit::Value *value) const;
+  bool hasRows(const torch::jit::Value *value) const { return rowsAlong(value).has_value(); }
   /// Whether such a tensor is `value`, or on the way to it: at() then knows it up to kMostRows.
   bool isMadeOfRows(const torch::jit::Value *value);
 

@@ -1,8 +1,8 @@
 #include "ir/batch/BatchSplit.h"
 
-#include "ir/batch/CutCandidates.h"
 #include "ir/batch/InputCheck.h"
 #include "ir/batch/MicroBatch.h"
+#include "ir/batch/SuggestedDims.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"

@@ -1,10 +1,9 @@
 #include "ir/batch/CutCandidates.h"
 
+#include "ir/batch/DimsOfSize.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/support/Try.h"
 #include "ir/values/MapTensors.h"
-
-#include <fmt/format.h>
 
 #include <ATen/core/Tensor.h>
 
@@ -13,29 +12,6 @@
 namespace pipec {
 
 namespace {
-
-/// The tensors of an argument that have a dimension.
-std::vector<at::Tensor> tensorsWithDims(const c10::IValue &value) {
-  std::vector<at::Tensor> tensors = tensorsIn(value);
-  llvm::erase_if(tensors,
-                 [](const at::Tensor &tensor) { return !tensor.defined() || tensor.dim() == 0; });
-  return tensors;
-}
-
-bool allHave(const std::vector<at::Tensor> &tensors, int64_t dim, int64_t size) {
-  return llvm::all_of(tensors, [&](const at::Tensor &tensor) {
-    return dim < tensor.dim() && tensor.size(dim) == size;
-  });
-}
-
-/// The first dimension, from `begin` on, along which all of an argument's tensors have `size`.
-std::optional<int64_t> dimOfSize(const std::vector<at::Tensor> &tensors, int64_t size,
-                                 int64_t begin = 0) {
-  for (int64_t dim = begin; !tensors.empty() && dim < tensors[0].dim(); ++dim)
-    if (allHave(tensors, dim, size))
-      return dim;
-  return std::nullopt;
-}
 
 /// The first argument that a group may take the batch from.
 std::optional<size_t> leaderOf(llvm::ArrayRef<c10::IValue> inputs, const std::vector<bool> &taken) {
@@ -251,15 +227,6 @@ void addOtherDims(Group &group, const CutDims &base, int64_t batch,
   }
 }
 
-/// The size along a batch dimension other than the first, which only a user can name.
-std::optional<int64_t>
-namedSize(const std::vector<std::pair<const InputSpec *, std::vector<at::Tensor>>> &inputs) {
-  for (const auto &[input, tensors] : inputs)
-    if (int64_t dim = input->batchDim.value_or(0); dim > 0 && dim < tensors[0].dim())
-      return tensors[0].size(dim);
-  return std::nullopt;
-}
-
 } // namespace
 
 llvm::Expected<std::vector<CutCandidate>> cutCandidates(const Signature &signature,
@@ -347,52 +314,6 @@ std::vector<CutCandidate> secondDimensions(const Signature &signature,
   }
   all.dims[*leader] = alone.dims[*leader] = 1;
   return alone.dims == all.dims ? std::vector{all} : std::vector{all, alone};
-}
-
-/// The dimensions that suggestBatchDims() names, by argument.
-static std::vector<std::pair<size_t, int64_t>> suggestedDims(const Signature &signature,
-                                                             llvm::ArrayRef<c10::IValue> inputs) {
-  std::vector<std::pair<const InputSpec *, std::vector<at::Tensor>>> named;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (auto tensors = tensorsWithDims(inputs[i]); !tensors.empty())
-      named.emplace_back(&signature.inputs[i], std::move(tensors));
-  if (named.size() < 2)
-    return {};
-  // Without a name, the size along the first input's first dimension is the batch. An exception is
-  // an input of steps, then samples: that size fits no other input, and the second size fits all.
-  const at::Tensor &first = named[0].second[0];
-  const std::optional<int64_t> known = namedSize(named);
-  for (int64_t candidate = 0; candidate < (first.dim() > 2 && !known ? 2 : 1); ++candidate) {
-    const int64_t size = known.value_or(first.size(candidate));
-    std::vector<std::pair<size_t, int64_t>> dims;
-    bool all = size > 1, isNew = false;
-    for (const auto &[input, tensors] : named) {
-      std::optional<int64_t> dim = input->batchDim && allHave(tensors, *input->batchDim, size)
-                                       ? input->batchDim
-                                       : dimOfSize(tensors, size);
-      all = all && dim;
-      if (dim.value_or(0) > 0) {
-        dims.emplace_back(input - signature.inputs.data(), *dim);
-        isNew = isNew || input->batchDim != dim;
-      }
-    }
-    if (all || (size > 1 && candidate == 0 && !dims.empty()))
-      return isNew ? dims : std::vector<std::pair<size_t, int64_t>>{};
-  }
-  return {};
-}
-
-std::string suggestBatchDims(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
-                             llvm::ArrayRef<CutDims> tried) {
-  const auto suggested = suggestedDims(signature, inputs);
-  const bool wasTried = llvm::any_of(tried, [&](const CutDims &cut) {
-    return llvm::all_of(suggested,
-                        [&](const auto &entry) { return cut[entry.first].dim == entry.second; });
-  });
-  std::string text;
-  for (const auto &[input, dim] : suggested)
-    text += fmt::format("{}{}={}", text.empty() ? "" : ",", signature.inputs[input].name, dim);
-  return wasTried ? "" : text;
 }
 
 bool anyDimGiven(const Signature &signature, const std::vector<bool> &given) {

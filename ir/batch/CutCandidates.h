@@ -48,15 +48,6 @@ std::vector<CutCandidate> otherDimensions(const std::vector<CutCandidate> &tried
                                           llvm::ArrayRef<c10::IValue> inputs,
                                           std::vector<bool> given);
 
-/// Suggests the --batch-dim that would make the inputs agree on a batch, as "state=1". It applies
-/// to inputs whose tensors lack the batch's size along their first dimension but all have it along
-/// one other. Recurrent layers have such states: x[8,20,64], state[2,8,64]. Empty if the inputs
-/// agree already, nothing fits, the signature already says so, or one of the cuts that were `tried`
-/// is along these dimensions. A batch dimension of the signature other than the first gives the
-/// number of samples. The guess uses sizes alone: for help texts.
-std::string suggestBatchDims(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
-                             llvm::ArrayRef<CutDims> tried = {});
-
 /// Whether the user named a dimension for any argument ("none" does not count).
 bool anyDimGiven(const Signature &signature, const std::vector<bool> &given);
 

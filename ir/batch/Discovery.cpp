@@ -14,6 +14,7 @@
 #include "ir/batch/ResultTree.h"
 #include "ir/batch/SamplesByNumber.h"
 #include "ir/batch/SamplesInLists.h"
+#include "ir/batch/SuggestedDims.h"
 #include "ir/batch/TrialSpecs.h"
 #include "ir/batch/TrialValues.h"
 #include "ir/plan/OutputPath.h"
@@ -302,17 +303,15 @@ private:
   /// The error of the first run that failed. The help says which dimension may be the batch, or
   /// which size the model needs.
   llvm::Error explainFailure() {
-    llvm::Error error = makeError(firstError_->code, firstError_->message, firstError_->help);
     const bool cut = options_.microBatches > 1;
-    if (cut && !named_) {
-      const std::string why = reasonOfWhole();
-      if (!why.empty()) { // says more than the model's own message
-        llvm::consumeError(std::move(error));
+    if (cut && !named_)
+      if (const std::string why = reasonOfWhole(); !why.empty()) // says more than the model does
         return notCutError(why, options_.microBatches);
-      }
-    }
-    error = withArguments(std::move(error), untried_, failedExample_);
-    if (const std::string dims = cut ? suggestBatchDims(untried_, inputs_) : ""; !dims.empty()) {
+    const std::string dims = cut ? TRY(suggestion(untried_)) : "";
+    llvm::Error error =
+        withArguments(makeError(firstError_->code, firstError_->message, firstError_->help),
+                      untried_, failedExample_);
+    if (!dims.empty()) {
       ErrorText text = describe(std::move(error));
       return makeError(text.code, text.message,
                        (text.help.empty() ? "" : text.help + "; ") +
@@ -321,6 +320,25 @@ private:
     }
     return explainFixedBatch(std::move(error), untried_, failedExample_, options_.batchDimGiven,
                              run_, inputs_);
+  }
+
+  /// A --batch-dim that the sizes of the inputs suggest and of which a trial fits better than the
+  /// best way so far; empty: none. What was tried did not win. `signature`: the best way's.
+  llvm::Expected<std::string> suggestion(const Signature &signature) {
+    constexpr size_t kMost = 4;
+    const NamedDims dims = suggestedDims(signature, inputs_);
+    if (dims.empty() || options_.trustsSizes || (best_ && best_->fit == CutFit::Equal))
+      return std::string();
+    std::vector<CutCandidate> ways = cutsAlong(dims, untried_, inputs_, options_.batchDimGiven);
+    llvm::erase_if(
+        ways, [&](const CutCandidate &way) { return llvm::is_contained(waysTried_, way.dims); });
+    ways.resize(std::min(ways.size(), kMost));
+    for (const CutCandidate &one : ways) {
+      const std::optional<CutWay> way = TRY(tryWay(one));
+      if (way && way->fit <= CutFit::Unequal && (!best_ || way->fit < best_->fit))
+        return dimsText(signature, dims);
+    }
+    return std::string();
   }
 
   /// The whole batch may run although its parts do not.
@@ -371,6 +389,8 @@ private:
   llvm::Expected<BatchDiscovery> finish(Signature &signature) {
     BatchDiscovery found;
     std::string fuller = TRY(noteOnFuller());
+    if (notCut_.empty())
+      found.suggestion = TRY(suggestion(best_->signature));
     signature = std::move(best_->signature);
     for (size_t l = 0; l < best_->checks.size(); ++l)
       found.shown.push_back(notCut_.empty() && best_->shows(l, options_.drawsRandom()));
@@ -382,7 +402,6 @@ private:
         check = {ResultCheck::Equal::Yes, ""}; // there is one micro-batch
     }
     found.trial = std::move(best_->trial);
-    found.tried = std::move(waysTried_);
     if (found.notCut.empty()) {
       TRY(checkOthers(found, signature));
       TRY(checkDrawnLosses(found, signature, options_));

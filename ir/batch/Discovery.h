@@ -17,8 +17,9 @@ struct DiscoveryOptions {
   bool findsTree = false;   // true: the tree of the result is read from results; false: it is known
   /// Whether results of two runs differ because of random draws; asked after the first run.
   std::function<bool()> drawsRandom = [] { return false; };
-  /// An operator that draws as many random numbers as its values say, in words; empty: none does.
-  /// A change of one sample then changes the draws of all samples. Asked after the first run.
+  /// An operator whose number of random draws depends on the values of its input, in words; empty:
+  /// there is none. A change of one sample then shifts the draws of others. Asked after the first
+  /// run.
   std::function<std::string()> valueDependentDraw = [] { return std::string(); };
   /// An operator such as torch.unique, in words: sizes follow values, so that a sum over the values
   /// of the example proves nothing about others. Empty: there is none.
@@ -39,7 +40,7 @@ struct BatchDiscovery {
   std::vector<std::string> notes;    // sentences for a report: how the batch is cut
   std::vector<std::string> warnings; // results that differ from those of the whole batch
   CutTrial trial;                    // of the chosen way to cut
-  std::vector<CutDims> tried;        // all ways to cut that were tried
+  std::string suggestion;            // a --batch-dim of which a trial fits better; or empty
 
   /// Takes what another comparison with the whole batch says: every difference, and results that
   /// were not tried.

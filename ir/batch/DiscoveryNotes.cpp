@@ -114,21 +114,20 @@ std::pair<std::string, std::optional<int64_t>> firstCut(const InputSpec &input) 
   return {};
 }
 
-/// Begins with a semicolon. Empty: nothing is cut.
-std::string hintOnDim(const Signature &signature, const Values &inputs) {
-  const std::string dims = suggestBatchDims(signature, inputs);
+/// Begins with a semicolon. Empty: nothing is cut. `suggestion`: of BatchDiscovery.
+std::string hintOnDim(const Signature &signature, const std::string &suggestion) {
   for (const InputSpec &input : signature.inputs)
     if (const auto [name, dim] = firstCut(input); dim)
       return fmt::format("; if dimension {} of {} is not the batch, pass --batch-dim {}", *dim,
-                         name, dims.empty() ? name + "=K" : dims);
+                         name, suggestion.empty() ? name + "=K" : suggestion);
   return "";
 }
 
 std::string noteOnMixing(const Signature &signature, const std::string &mixing,
-                         const Values &inputs) {
+                         const std::string &suggestion) {
   return fmt::format("samples in a micro-batch affect each other ({}), so results match "
                      "running each micro-batch separately, not the whole batch{}",
-                     mixing, hintOnDim(signature, inputs));
+                     mixing, hintOnDim(signature, suggestion));
 }
 
 /// Whether the dimension that is cut may be the steps of a sequence: a loss does not show which
@@ -146,7 +145,7 @@ bool mayHaveSteps(const Signature &signature, const Values &inputs) {
 
 /// What makes the mean of a loss over micro-batches differ, and what helps.
 std::string adviceOnLoss(const Signature &signature, const Values &inputs,
-                         const DiscoveryOptions &options) {
+                         const DiscoveryOptions &options, const std::string &suggestion) {
   if (!options.norms.empty())
     return fmt::format("batch norm ({}) uses the statistics of each micro-batch, so the loss of a "
                        "sample depends on the micro-batch that it is in; larger micro-batches "
@@ -164,7 +163,7 @@ std::string adviceOnLoss(const Signature &signature, const Values &inputs,
   return "a loss over the elements that count is exact if the model's result is the pair of their "
          "sum and their number: return (sum, count); one in which samples affect each other, as "
          "in a contrastive loss, depends on the micro-batches" +
-         (mayBeSteps ? hintOnDim(signature, inputs) : "");
+         (mayBeSteps ? hintOnDim(signature, suggestion) : "");
 }
 
 /// A result whose merged micro-batches differ from the whole batch. `advice`: on a loss, or empty.
@@ -235,12 +234,15 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const std::stri
       notesOnInputs(signature, inputs, options, batch,
                     isIndependent ? "that keeps samples independent" : "that merges every result");
   if (const std::string draw = options.valueDependentDraw(); !draw.empty())
-    found.notes.push_back(draw +
-                          " draws as many random numbers as its values ask for, so test runs "
-                          "do not show whether samples affect each other");
+    found.notes.push_back(fmt::format(
+        "the number of random numbers that {} draws depends on the values of its input: a change "
+        "of one sample shifts the draws of the others, so test runs cannot tell whether samples "
+        "affect each other",
+        draw));
   const std::vector<std::string> paths = outputPaths(signature);
   const std::vector<bool> given = givenLeaves(signature, options.merges);
-  const std::string advice = options.trains ? adviceOnLoss(signature, inputs, options) : "";
+  const std::string advice =
+      options.trains ? adviceOnLoss(signature, inputs, options, found.suggestion) : "";
   std::string mixes = mixing;
   for (size_t l = 0; l < paths.size(); ++l) {
     const MergeRule &rule = signature.leaves[l].merge;
@@ -276,7 +278,7 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const std::stri
   if (!mixes.empty() && options.drawsRandom())
     mixes += "; the model draws random numbers, which may be the reason";
   if (!mixes.empty())
-    found.warnings.push_back(noteOnMixing(signature, mixes, inputs));
+    found.warnings.push_back(noteOnMixing(signature, mixes, found.suggestion));
 }
 
 std::string noteOnFullerCut(const Signature &chosen, const Signature &fuller) {

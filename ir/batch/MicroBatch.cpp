@@ -1,7 +1,7 @@
 #include "ir/batch/MicroBatch.h"
 
 #include "ir/TorchError.h"
-#include "ir/batch/CutCandidates.h"
+#include "ir/batch/SuggestedDims.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Check.h"
 #include "ir/support/Llvm.h"

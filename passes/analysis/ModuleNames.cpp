@@ -6,6 +6,7 @@
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/StringExtras.h"
+#include "passes/analysis/Decisions.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 
@@ -118,20 +119,21 @@ static bool isStepOfBranch(Node *node) {
 }
 
 /// The place before the operator, or of the control flow around it.
-static llvm::Expected<NamedPlace> placeAt(const TopLevel &top, size_t index, Node *node,
-                                          const std::string &name, bool mayMove) {
+static llvm::Expected<NamedPlace> placeAt(const Model &model, const TopLevel &top, size_t index,
+                                          Node *node, const std::string &name, bool mayMove) {
   Node *around = top.operators[index];
   if (node == around || (isStepOfBranch(around) && isFirstInBlocks(node, around)))
     return NamedPlace{index, "", ""};
   if (index == 0 && top.operators.size() > 1) // nothing is before it
     index = 1;
   if (!mayMove)
-    return refuseWith(Refusal::ModuleInBlock, name, describeNode(around),
+    return refuseWith(Refusal::ModuleInBlock, name, describeNode(around), decidedBy(model, around),
                       index > 0 ? placeBefore(top, index) : "the first operator after it");
   return NamedPlace{index, "", describeNode(around)};
 }
 
-llvm::Expected<NamedPlace> findModule(const std::vector<std::string> &moduleCalls,
+llvm::Expected<NamedPlace> findModule(const Model &model,
+                                      const std::vector<std::string> &moduleCalls,
                                       const TopLevel &top, const std::string &name, bool mayMove) {
   TRY(checkModuleName(name));
   auto operatorOf = [&](llvm::StringRef module) -> std::optional<std::pair<size_t, Node *>> {
@@ -142,14 +144,14 @@ llvm::Expected<NamedPlace> findModule(const std::vector<std::string> &moduleCall
     return std::nullopt;
   };
   if (auto found = operatorOf(name))
-    return placeAt(top, found->first, found->second, name, mayMove);
+    return placeAt(model, top, found->first, found->second, name, mayMove);
   auto call =
       llvm::find_if(moduleCalls, [&](const std::string &path) { return isInModule(path, name); });
   if (call == moduleCalls.end())
     return noSuchModule(moduleCalls, name);
   for (++call; call != moduleCalls.end(); ++call)
     if (auto found = operatorOf(*call)) {
-      NamedPlace place = TRY(placeAt(top, found->first, found->second, name, mayMove));
+      NamedPlace place = TRY(placeAt(model, top, found->first, found->second, name, mayMove));
       place.instead = *call;
       return place;
     }

@@ -18,10 +18,11 @@ struct NamedPlace {
 /// Finds the first operator of the module in program order. If the module has none left, finds that
 /// of the next module that has one. If the operator is inside control flow, `mayMove` allows the
 /// place before that instead, or after it if nothing is before. The first operator of a step that
-/// split-branches made needs no such move. Errors: Usage if there is no such module (with the
-/// nearest name) or call (with the number of calls), or if nothing follows; Unsupported if the
-/// place would have to move and may not.
-llvm::Expected<NamedPlace> findModule(const std::vector<std::string> &moduleCalls,
+/// split-branches made needs no such move. `top`: of the model. Errors: Usage if there is no such
+/// module (with the nearest name) or call (with the number of calls), or if nothing follows;
+/// Unsupported if the place would have to move and may not.
+llvm::Expected<NamedPlace> findModule(const Model &model,
+                                      const std::vector<std::string> &moduleCalls,
                                       const TopLevel &top, const std::string &name,
                                       bool mayMove = false);
 

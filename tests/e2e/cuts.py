@@ -188,6 +188,12 @@ class Moved(Cuts):
                 self.assertNotIn("prim::", result.err)
                 self.assertNotIn("prim::", self.pipec(0, *compile, "--nearest", saying=f"it begins inside {name} at odd_models.py:").err)
 
+    def testWhatDecidesIsNamed(self):
+        model = self.save(odd_models.WaysByArguments)
+        for way, decides in enumerate(("argument flag", "arguments mode and k", "argument k", "argument mask", "data")):
+            with self.subTest(way=way):
+                self.refused(4, f"control flow that depends on {decides} and stays in one stage", "pipe-compile", model, "--at", f"ways.{way}", "-o", "ways.pipe")
+
     def testFirstInControlFlow(self):
         """The cut would be before the whole branch or loop, which is another place."""
         model = self.save(odd_models.BranchesOfModules)

@@ -100,7 +100,8 @@ class BatchDimensions(Messages):
                    saying="PASSED")
 
     def testAnArtifactOfOneSize(self):
-        self.compiled(self.model, "fixed.pipe", "--at", "b", "--inputs", "state-in.pt", "--batch-dim", "state=none")
+        self.pipec(0, "pipe-compile", self.model, "--at", "b", "--inputs", "state-in.pt", "--batch-dim", "state=none", "-o", "fixed.pipe",
+                   saying="note: the model accepts only batches of 4 samples; with --batch-dim state=1, test runs with other numbers of samples succeed")
         self.refused(USAGE, ["expected 4 samples (the model's constants, or the size of state, which every micro-batch gets whole, fix it)", "compile with --batch-dim state=1"], "pipe-run", "fixed.pipe", "--inputs", "state-in.pt",
                      "--microbatches", 2)
         self.compiled(self.model, "unknown.pipe", "--at", "b")
@@ -175,8 +176,18 @@ class BatchDimensions(Messages):
         model = self.save(odd_models.WithState)
         torch.save((torch.randn(4, 6, 9), (torch.randn(1, 4, 8), torch.randn(1, 4, 8))), "wide-in.pt")
         run = ["pipe-run", model, "--inputs", "wide-in.pt", "--microbatches", 2]
-        self.refused(USAGE, "--batch-dim state=1", *run)
-        self.assertNotIn("--batch-dim", self.refused(USAGE, (), *run, "--batch-dim", "state=1").err)
+        for named in ((), ("--batch-dim", "state=1")):  # no dimension helps against a wrong width
+            self.assertNotIn("--batch-dim", self.refused(USAGE, (), *run, *named).err)
+
+    def testTheSuggestionIsTried(self):
+        """Two rows per sample: a dimension of another meaning that has the size of the batch is not suggested."""
+        model, inputs = self.save(odd_models.RowsPerSample), ["--inputs", "f32[4,8],f32[8,4]"]
+        failed = self.refused(USAGE, "must match the size of tensor b", "pipe-run", model, *inputs, "--microbatches", 2)
+        self.assertNotIn("--batch-dim y=1", failed.err)
+        fixed = self.pipec(0, "pipe-compile", model, "--at", "b", *inputs, "-o", "rows.pipe", saying="note: the model accepts only batches of 4 samples: ")
+        self.assertNotIn("--batch-dim", fixed.err)
+        failed = self.refused(USAGE, "4 samples", "pipe-run", "rows.pipe", *inputs, "--microbatches", 2)
+        self.assertNotIn("--batch-dim y=1", failed.err)
 
     def testSizesThatDisagree(self):
         self.refused(USAGE, ["expected a batch of 4", "--batch-dim state=1"], "pipe-compile", self.model, "--at", "b", "--dry-run",

@@ -703,6 +703,42 @@ class SamplesByRows(nn.Module):
         return self.a(x) @ w.t()
 
 
+class WaysByArguments(nn.Module):
+    """Layers that are chosen by a flag, a mode and a number, by whether a mask is given, and by data."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+        self.ways = nn.ModuleList(nn.Linear(8, 8) for _ in range(5))
+
+    def forward(self, x: Tensor, flag: bool, mode: Optional[str] = None, k: int = 2, mask: Optional[Tensor] = None) -> Tensor:
+        x = self.a(x)
+        if flag:
+            x = self.ways[0](x)
+        else:
+            x = x.relu()
+        if mode is not None and mode == "wide" or k > 3:
+            x = self.ways[1](x).relu()
+        for _ in range(k):
+            x = self.ways[2](x)
+        if mask is not None:
+            x = self.ways[3](x) * mask
+        if k > 1 and bool(x.sum() > 0):
+            x = self.ways[4](x)
+        return self.b(x)
+
+
+class RowsPerSample(nn.Module):
+    """Two rows of `y` per sample of `x`."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(4, 8)
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.b(self.a(x).relu() + self.c(y).view(-1, 2, 8).sum(1))
+
+
 class TableAndSamples(nn.Module):
     """The table may have as many rows as there are samples."""
 

@@ -769,6 +769,30 @@ class PlacesBelow(Layers):
         return self.features(x) * (torch.arange(x.size(0), device=x.device) < 30).float().unsqueeze(1)
 
 
+class PlacesInColumns(Layers):
+    """Places as a column, compared or added to, and as rows of equal numbers."""
+
+    def forward(self, x: torch.Tensor, way: int):
+        n, y = x.size(0), self.features(x)
+        if way == 0:
+            return y * (torch.arange(n).view(-1, 1) < 30)
+        if way == 1:
+            return y * (torch.arange(n).unsqueeze(1).expand(-1, 8) < 30)
+        if way == 2:
+            return y * ((torch.arange(n)[:, None] - 29).clamp(min=0) + 1)
+        if way == 3:
+            return (y.t() * (torch.arange(n).reshape(1, n) < 30)).t()
+        return y * torch.where(torch.arange(n).reshape(n, 1).float() + 1 > 30, 2.0, 1.0)
+
+
+class OwnColumns(Layers):
+    """Columns per sample that no batch changes."""
+
+    def forward(self, x: torch.Tensor):
+        n = x.size(0)
+        return self.features(x) * torch.ones(n, 8).tanh() + torch.arange(3 * n).view(n, 3).remainder(3).float().amax(1, keepdim=True)
+
+
 class PlacesInGroups(Layers):
     def __init__(self):
         super().__init__()

@@ -52,8 +52,9 @@ Found discoverLeaves(const Values &inputs, size_t leaves,
       return makeError(ExitCode::Usage, error.what());
     }
   };
-  found.discovery = take(
-      discover(found.signature, inputs, std::vector<bool>(inputs.size()), run, std::move(options)));
+  std::vector<bool> given = options.batchDimGiven;
+  given.resize(inputs.size());
+  found.discovery = take(discover(found.signature, inputs, given, run, std::move(options)));
   return found;
 }
 
@@ -271,6 +272,30 @@ TEST(Discovery, AStateMayHaveItsSamplesAlongALaterDimension) {
   EXPECT_EQ(cut.dim(1), 1);
 }
 
+TEST(Discovery, SuggestsDimensionsThatATrialConfirms) {
+  auto withState = [](const Values &in) -> Values {
+    const at::Tensor x = in[0].toTensor(), state = in[1].toTensor();
+    TORCH_CHECK(state.size(1) == x.size(0), "expected a state per sample");
+    return {x.cumsum(1) + state.transpose(0, 1)};
+  };
+  DiscoveryOptions whole; // the user says that y has no batch
+  whole.batchDimGiven = {false, true};
+  const Values inputs = {at::randn({4, 6, 8}), at::randn({1, 4, 8})};
+  EXPECT_EQ(discoverLeaves(inputs, 1, withState, whole).discovery.suggestion, "y=1");
+  EXPECT_EQ(discoverLeaves(inputs, 1, withState).discovery.suggestion, "") << "it is the choice";
+  // Two rows of y per sample: its dimension 1 has the size of the batch by coincidence.
+  for (const DiscoveryOptions &options : {DiscoveryOptions(), whole}) {
+    const Found rows = discoverLeaves(
+        {at::randn({4, 4}), at::randn({8, 4})}, 1,
+        [](const Values &in) -> Values {
+          return {in[0].toTensor() + in[1].toTensor().view({-1, 2, 4}).sum(1)};
+        },
+        options);
+    EXPECT_FALSE(rows.signature.batchSymbolic);
+    EXPECT_EQ(rows.discovery.suggestion, "");
+  }
+}
+
 TEST(Discovery, AFixedSizeStaysFixed) {
   const Found found =
       discoverLeaves({at::randn({4, 6, 3}), at::randn({6, 4})}, 1, [](const Values &in) -> Values {
@@ -389,8 +414,9 @@ TEST(Discovery, DrawsThatFollowValuesAreNoDependence) {
   options.valueDependentDraw = [] { return std::string("aten::rrelu in act"); };
   const Found found = discoverLeaves({at::randn({4, 64})}, 1, noisy, options);
   EXPECT_TRUE(found.discovery.warnings.empty()) << found.notes();
-  EXPECT_NE(found.notes().find("aten::rrelu in act draws as many random numbers as its values ask"),
-            std::string::npos)
+  EXPECT_NE(
+      found.notes().find("random numbers that aten::rrelu in act draws depends on the values"),
+      std::string::npos)
       << found.notes();
 }
 

@@ -1,6 +1,6 @@
 // What messages are made of: suggestions, short tracebacks, names, guesses from sizes.
 #include "ir/ScriptTraceback.h"
-#include "ir/batch/CutCandidates.h"
+#include "ir/batch/SuggestedDims.h"
 #include "ir/support/Reproducer.h"
 #include "ir/support/UnfinishedOutputs.h"
 #include "ir/support/Words.h"
@@ -199,8 +199,7 @@ TEST(Reproducer, SaysWhatHappenedAndWhere) {
 }
 
 std::string suggested(std::vector<std::vector<int64_t>> shapes,
-                      std::vector<std::optional<int64_t>> dims = {},
-                      std::vector<std::vector<std::optional<int64_t>>> tried = {}) {
+                      std::vector<std::optional<int64_t>> dims = {}) {
   Signature signature;
   std::vector<c10::IValue> inputs;
   for (size_t i = 0; i < shapes.size(); ++i) {
@@ -210,10 +209,7 @@ std::string suggested(std::vector<std::vector<int64_t>> shapes,
   }
   for (size_t i = 0; i < dims.size(); ++i)
     signature.inputs[i].batchDim = dims[i];
-  std::vector<CutDims> cuts;
-  for (const auto &cut : tried)
-    cuts.emplace_back(cut.begin(), cut.end());
-  return suggestBatchDims(signature, inputs, cuts);
+  return suggestBatchDims(signature, inputs);
 }
 
 TEST(BatchDimGuess, NamesTheDimensionThatHasTheBatch) {
@@ -228,10 +224,12 @@ TEST(BatchDimGuess, FollowsTheDimensionThatIsNamed) {
   EXPECT_EQ(suggested({{5, 4, 8}, {2, 4, 8}, {4, 5}}, {1, 1, 0}), "");
 }
 
-TEST(BatchDimGuess, SaysNothingThatWasTried) {
-  EXPECT_EQ(suggested({{4, 6, 8}, {2, 4, 8}}, {}, {{0, std::nullopt}}), "b=1");
-  EXPECT_EQ(suggested({{4, 6, 8}, {2, 4, 8}}, {}, {{0, std::nullopt}, {0, 1}}), "");
-  EXPECT_EQ(suggested({{6, 4, 8}, {1, 4, 8}}, {}, {{1, std::nullopt}}), "a=1,b=1");
+TEST(BatchDimGuess, SaysNothingWhereASampleMayHaveSeveralRows) {
+  EXPECT_EQ(suggested({{4, 6}, {8, 4}}), "");
+  EXPECT_EQ(suggested({{2, 6, 8}, {4, 2, 8}}), "");
+  EXPECT_EQ(suggested({{2, 6, 8}, {4, 2, 8}}, {std::nullopt, 1}), "");
+  EXPECT_EQ(suggested({{4, 6}, {6, 4}}), "b=1");
+  EXPECT_EQ(suggested({{8, 4, 6}, {1, 4, 6}}), "a=1,b=1"); // steps, then samples
 }
 
 TEST(BatchDimGuess, SaysNothingWhereSizesAgreeOrNothingFits) {
