@@ -1,4 +1,5 @@
-// Adds the CRC-32 of each record to an archive while LibTorch writes it.
+// Adds the CRC-32 of each record to an archive while LibTorch writes it. Hand-made because zip
+// libraries write archives of their own, and models must have the form of LibTorch's.
 //
 //   local header | name, padding | data, perhaps compressed | descriptor: CRC, sizes     per record
 //   directory: name, CRC, sizes, place of every record
