@@ -64,6 +64,7 @@ llvm::Error CompileRun::addEvaluation(const StagedModel &model, const Plan &plan
     report_.proved.push_back("evaluation: " + sentence);
   for (const std::string &sentence : run.report_.tested)
     report_.tested.push_back("evaluation: " + sentence);
+  phases_.add(run.report_.passes);
   evaluation_ = std::move(*evaluation);
   if (evaluation_->stages.size() != plan.stages.size())
     report_.notes.push_back(

@@ -9,6 +9,7 @@
 #include "ir/batch/ResultCheck.h"
 #include "ir/plan/Plan.h"
 #include "passes/CutSource.h"
+#include "passes/PassTimes.h"
 
 #include <functional>
 #include <memory>
@@ -156,7 +157,8 @@ struct CompileReport {
   std::string ranksWhy;  // why there are fewer ranks than stages; empty if --ranks was given
   std::string costTable; // costs of every operator, if they were measured, read or requested
   std::vector<PhaseTime> phases;
-  int64_t torchFileNs = 0; // in all phases: LibTorch's own reading and writing of TorchScript
+  std::vector<PassTime> passes; // in all phases, in order of first run
+  int64_t torchFileNs = 0;      // in all phases: LibTorch's own reading and writing of TorchScript
   std::vector<ResultCheck> results; // per output leaf: comparison with the whole batch
   std::vector<PartSizes> partSizes; // of arguments that are trees
   std::string sizeLinks; // how sizes of several examples are linked: "t = dimension 2 of past"

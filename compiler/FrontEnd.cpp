@@ -107,7 +107,9 @@ llvm::Expected<bool> FrontEnd::runPasses(const PassPipeline &pipeline, AnyModel 
     options.afterPass = [this](const PassRun &run) { return dumps_.write(run); };
   PassManager manager(options);
   manager.add(pipeline);
-  return manager.run(model, context);
+  llvm::Expected<bool> changed = manager.run(model, context);
+  phases_.add(manager.times());
+  return changed;
 }
 
 llvm::Expected<Model> FrontEnd::flatten(PassContext &context) {

@@ -21,4 +21,6 @@ void Phases::end(const std::string &name) {
   report_->torchFileNs = torchFileNs().wall - torchStart_;
 }
 
+void Phases::add(const std::vector<PassTime> &passes) { addTimes(report_->passes, passes); }
+
 } // namespace pipec

@@ -16,6 +16,8 @@ public:
   void begin(const std::string &step, int64_t leftNs = -1) const;
   /// Ends the phase `name`, which began at the previous end.
   void end(const std::string &name);
+  /// Adds the times of passes, which are parts of these phases.
+  void add(const std::vector<PassTime> &passes);
 
   const ProgressCallback &progress() const { return progress_; }
 

@@ -168,7 +168,7 @@ llvm::Error PassManager::runNow(const PipelineStep &step, PassRun &run, AnyModel
   run.ns =
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start)
           .count();
-  note(run);
+  addTimes(times_, {{run.info->name.str(), 1, size_t(run.changed), run.ns}});
   if (run.changed) {
     ++changes_;
     aliases_.reset();
@@ -201,17 +201,6 @@ llvm::Error PassManager::checkHonesty(const PassRun &run) {
     return failf(ExitCode::Internal, "pass {} reported a change but did not change the model",
                  run.text);
   return llvm::Error::success();
-}
-
-void PassManager::note(const PassRun &run) {
-  const std::string name = run.info->name.str();
-  auto found = std::find_if(timings_.begin(), timings_.end(),
-                            [&](const Timing &t) { return t.name == name; });
-  if (found == timings_.end())
-    found = timings_.insert(found, Timing{name});
-  ++found->runs;
-  found->changes += run.changed ? 1 : 0;
-  found->ns += run.ns;
 }
 
 void PassManager::printAfter(const PassRun &run) {

@@ -3,6 +3,7 @@
 
 #include "ir/text/ModelText.h"
 #include "passes/Pass.h"
+#include "passes/PassTimes.h"
 #include "passes/Registry.h"
 
 #include <functional>
@@ -59,12 +60,7 @@ public:
   llvm::Expected<bool> run(AnyModel &model);
 
   /// Times of all runs so far, summed by pass in order of first run.
-  struct Timing {
-    std::string name;
-    size_t runs = 0, changes = 0;
-    int64_t ns = 0;
-  };
-  const std::vector<Timing> &timings() const { return timings_; }
+  const std::vector<PassTime> &times() const { return times_; }
 
 private:
   llvm::Expected<bool> runSteps(llvm::ArrayRef<PipelineStep> steps, AnyModel &model);
@@ -75,14 +71,13 @@ private:
   llvm::Error runNow(const PipelineStep &step, PassRun &run, AnyModel &model);
   llvm::Error checkAfter(const PassRun &run);
   llvm::Error checkHonesty(const PassRun &run);
-  void note(const PassRun &run);
   void printAfter(const PassRun &run);
   void print(const std::string &step, bool changed, const AnyModel &model) const;
 
   PassManagerOptions options_;
   PassPipeline steps_;
   PassContext *context_ = nullptr; // of the current run
-  std::vector<Timing> timings_;
+  std::vector<PassTime> times_;
   std::string fingerprint_; // of the model before the next pass; only with checkHonesty
   size_t changes_ = 0;      // of this run, so far
   /// By pass with options: `changes_` when it last reported no change. While it is the same, the

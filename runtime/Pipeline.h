@@ -13,8 +13,8 @@
 
 namespace pipec {
 
-struct Arguments; // ir/values/Arguments.h, which has LibTorch's headers
-struct RunTrace;  // runtime/RunTrace.h
+struct Arguments; // LibTorch's values, for pipec's own commands
+struct RunTrace;  // of RunTrace.h
 
 struct PipelineOptions {
   int64_t microBatches = 0;         // of a replica; 0: the plan's default, adapted to each batch:

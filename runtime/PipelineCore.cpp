@@ -7,6 +7,7 @@
 #include "ir/schedule/SeparateLanes.h"
 #include "ir/support/Try.h"
 #include "runtime/transport/InProcess.h"
+#include "runtime/transport/InProcessCollectives.h"
 
 namespace pipec {
 

@@ -1,26 +1,18 @@
 // pipe-check: checks whether an artifact is complete and valid, matches its model or an older
 // artifact, and reproduces recorded results.
-#include "compiler/Compiler.h"
-#include "compiler/InternalOptions.h"
-#include "ir/artifact/ArtifactCheck.h"
-#include "ir/artifact/ArtifactDifferences.h"
 #include "ir/checkpoint/NearCheckpoints.h"
 #include "ir/support/FileKind.h"
 #include "ir/support/Json.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/ShownStream.h"
 #include "ir/support/Try.h"
-#include "ir/support/Words.h"
-#include "llvm/Support/raw_ostream.h"
-#include "tools/case/ArtifactCase.h"
+#include "tools/checks/RequestedChecks.h"
 #include "tools/cli/ArtifactParts.h"
 #include "tools/cli/LoadLibrary.h"
-#include "tools/cli/ModelPrints.h"
 #include "tools/cli/TorchMain.h"
 #include "tools/report/CheckReport.h"
 
 #include <filesystem>
-#include <fstream>
 
 using namespace pipec;
 namespace cl = llvm::cl;
@@ -46,10 +38,7 @@ FlagOption json("json", cl::desc("print one JSON document instead of the table")
 StringListOption libraries("load-library", cl::value_desc("LIB.so"),
                            cl::desc("load custom operators that the stages use"));
 
-/// Messages that are no problems: versions, a case of another source.
-std::vector<std::string> notes;
-
-void printDocument(const ArtifactCheck &check) {
+void printDocument(const ArtifactCheck &check, const std::vector<std::string> &notes) {
   llvm::json::Object options{{"artifact", artifact.getValue()},
                              {"load_library", llvm::json::Array(libraries)}};
   for (const auto &[name, option] :
@@ -66,87 +55,8 @@ void printDocument(const ArtifactCheck &check) {
   toStdout() << printJson(std::move(document));
 }
 
-/// Adds a step with the given findings.
-void addStep(ArtifactCheck &check, const std::string &name, std::vector<Finding> findings,
-             const std::string &detail) {
-  using Result = CheckStep::Result;
-  check.steps.push_back({name, findings.empty() ? Result::Passed : Result::Failed,
-                         findings.empty() ? detail : findings.front().message});
-  std::move(findings.begin(), findings.end(), std::back_inserter(check.findings));
-}
-
-llvm::Error checkAgainst(ArtifactCheck &check) {
-  if (std::filesystem::is_directory(against.getValue())) {
-    if (llvm::Error error = refuseCheckpoint(against, "a model or an artifact"))
-      return withContext(std::move(error), "--against");
-    llvm::Expected<ArtifactDifferences> differences = compareArtifacts(artifact, against);
-    if (!differences)
-      return withContext(differences.takeError(), "--against");
-    notes.insert(notes.end(), differences->notes.begin(), differences->notes.end());
-    addStep(check, "against", std::move(differences->findings),
-            "no difference from " + against.getValue());
-    return llvm::Error::success();
-  }
-  InternalOptions internal;
-  internal.loss = loss;
-  internal.method = method;
-  Compiler compiler = TRY(loadWith(against, std::move(internal)));
-  llvm::Expected<std::vector<Finding>> findings = compiler.compareWith(artifact);
-  if (!findings)
-    return withContext(findings.takeError(), "--against");
-  addStep(check, "against", std::move(*findings),
-          "the stages are " + against.getValue() + ", operator by operator and byte by byte");
-  return llvm::Error::success();
-}
-
-llvm::Error checkCase(ArtifactCheck &check) {
-  llvm::Expected<ArtifactCase> recorded = readCase(caseOption);
-  if (!recorded)
-    return withContext(recorded.takeError(), "--case");
-  Artifact opened = TRY(openArtifactPlan(artifact));
-  const bool samePipec = opened.plan.toolVersion == recorded->toolVersion;
-  std::string context = "--case";
-  if (opened.plan.sourceDigest != recorded->sourceDigest) {
-    const std::string what =
-        samePipec ? std::string("another model, or with this one compiled with other options")
-                  : fmt::format("another source or another pipec ({})", recorded->toolVersion);
-    notes.push_back(fmt::format("{}: recorded with {}; only the numbers are compared",
-                                caseOption.getValue(), what));
-    context += fmt::format(": {}, recorded with {}", caseOption.getValue(), what);
-  }
-  sendModelPrintsToStderr();
-  llvm::Expected<Comparison> comparison = runCase(artifact, caseOption, *recorded);
-  if (!comparison)
-    return withContext(comparison.takeError(), context);
-  std::vector<Finding> findings;
-  if (!comparison->equal)
-    findings.push_back(differenceFound("numbers", caseOption, comparison->firstDifference));
-  addStep(check, "case", std::move(findings),
-          fmt::format("{}: {} equal to the unsplit model's, in {}", caseOption.getValue(),
-                      counted(comparison->numbers, "number"),
-                      counted(recorded->microBatches, "micro-batch")));
-  return llvm::Error::success();
-}
-
-/// The requested checks beside those of the artifact itself. If the artifact is damaged, its
-/// content is neither used nor run.
-llvm::Error checkMore(ArtifactCheck &check) {
-  struct More {
-    const StringOption &option;
-    const char *name;
-    llvm::Error (*run)(ArtifactCheck &);
-  };
-  const bool whole = check.findings.empty();
-  for (const More &more :
-       {More{against, "against", checkAgainst}, More{caseOption, "case", checkCase}}) {
-    if (!given(more.option))
-      continue;
-    if (!whole)
-      check.steps.push_back({more.name, CheckStep::Result::Skipped, "not reached"});
-    else if (llvm::Error error = more.run(check))
-      return error;
-  }
-  return llvm::Error::success();
+std::optional<std::string> asGiven(const StringOption &option) {
+  return given(option) ? std::optional(option.getValue()) : std::nullopt;
 }
 
 llvm::Expected<ExitCode> run() {
@@ -160,13 +70,14 @@ llvm::Expected<ExitCode> run() {
   for (const std::string &library : libraries)
     TRY(loadLibrary(library));
   ArtifactCheck check = checkArtifact(artifact);
-  TRY(checkMore(check));
+  const std::vector<std::string> notes = TRY(
+      addRequestedChecks({artifact, asGiven(against), loss, method, asGiven(caseOption)}, check));
   for (const std::string &warning : check.warnings)
     printWarning(warning);
   for (const std::string &note : notes)
     printNote(note);
   if (json)
-    printDocument(check);
+    printDocument(check, notes);
   else
     printCheck(toStdout(), check);
   if (check.findings.empty()) {

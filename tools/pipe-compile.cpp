@@ -14,6 +14,7 @@
 #include "tools/cli/TorchMain.h"
 #include "tools/compile/CompileCommand.h"
 #include "tools/report/CompileReport.h"
+#include "tools/report/PassTimeReport.h"
 
 using namespace pipec;
 
@@ -100,9 +101,13 @@ llvm::Expected<ExitCode> run() {
   if (command.json) {
     llvm::json::Object document = reportJson(report);
     document["options"] = optionsJson(command.target, report);
+    if (command.timing)
+      document["passes"] = passTimesJson(report.passes);
     toStdout() << llvm::formatv("{0:2}", llvm::json::Value(std::move(document))) << '\n';
     return ExitCode::Success;
   }
+  if (command.timing)
+    printPassTimes(toStderr(), report.passes);
   printReport(toStdout(), report);
   toStdout() << '\n' << lastLine(command) << '\n';
   if (command.recordCase)

@@ -1,17 +1,12 @@
 // pipe-merge: the stages of an artifact as one ordinary TorchScript model again.
-#include "compiler/Merge.h"
-#include "compiler/MergeInto.h"
 #include "ir/checkpoint/NearCheckpoints.h"
 #include "ir/support/Json.h"
 #include "ir/support/ShownStream.h"
 #include "ir/support/Try.h"
-#include "ir/support/Words.h"
-#include "ir/torchfile/JoinLoss.h"
-#include "llvm/Support/raw_ostream.h"
 #include "tools/cli/ArtifactParts.h"
 #include "tools/cli/LoadLibrary.h"
 #include "tools/cli/TorchMain.h"
-#include "tools/report/Table.h"
+#include "tools/report/MergeText.h"
 
 using namespace pipec;
 namespace cl = llvm::cl;
@@ -38,61 +33,21 @@ FlagOption json("json", cl::desc("print one JSON document"));
 StringListOption libraries("load-library", cl::value_desc("LIB.so"),
                            cl::desc("load custom operators that the stages use"));
 
-constexpr size_t kMostNames = 3;
+MergeRequest request() { return {artifact, output, into, state, checkpoint}; }
 
-void printDocument(const MergeReport &report) {
-  toStdout() << printJson(llvm::json::Object{
-      {"schema_version", 1},
-      {"options", llvm::json::Object{{"artifact", artifact.getValue()},
-                                     {"o", output.getValue()},
-                                     {"checkpoint", checkpoint.getValue()},
-                                     {"force", force.getValue()},
-                                     {"load_library", llvm::json::Array(libraries)}}},
-      {"method", report.plan.signature.method},
-      {"source_digest", report.plan.sourceDigest},
-      {"stages", static_cast<int64_t>(report.plan.stages.size())},
-      {"operators", static_cast<int64_t>(report.operators)},
-      {"weights", static_cast<int64_t>(report.weights)},
-      {"bytes", report.bytes}});
-}
-
-void printText(const MergeReport &report) {
-  Table table({{"method"},
-               {"stages", Table::Right},
-               {"operators", Table::Right},
-               {"weights", Table::Right},
-               {"size", Table::Right}});
-  table.addRow({report.plan.signature.method, std::to_string(report.plan.stages.size()),
-                std::to_string(report.operators), std::to_string(report.weights),
-                formatBytes(report.bytes)});
-  table.print(toStdout());
-  toStdout() << "\nverified: read back, it equals the stages linked together"
-             << (given(checkpoint) ? std::string(", with the values of the checkpoint")
-                                   : ", " + report.plan.sourceDigest.substr(0, 19) + "...")
-             << "\nwrote " << output << '\n';
-}
-
-/// A training has values for all that its method uses. Whether that is the method of this file, an
-/// artifact alone knows.
-void noteKept(const std::vector<std::string> &kept) {
-  const std::string what =
-      fmt::format("{} of {} {} as in the file: {}", counted(kept.size(), "tensor"), into.getValue(),
-                  kept.size() == 1 ? "is" : "are", someOf(kept, kMostNames));
-  if (given(checkpoint) || artifact.empty())
-    printWarning(fmt::format("{}; {} has no values for them, which is right only if the trained "
-                             "method does not use them",
-                             what, given(checkpoint) ? checkpoint.getValue() : state.getValue()));
-  else
-    printNote(what + "; the compiled method does not use them");
-}
-
-/// The stages hold the model and its loss as one graph: the model's own method is no longer in it.
-void noteOnLoss() {
-  const std::string weights = given(checkpoint) ? " --checkpoint " + checkpoint : "";
-  printNote(fmt::format("the only method of the merged model is {0}, the model joined with its "
-                        "loss; for the model with its own methods and these weights: pipe-merge "
-                        "{1}{2} --into MODEL.pt -o OUT.pt",
-                        kLossMethod, artifact.getValue(), weights));
+void printDocument(llvm::json::Object document) {
+  llvm::json::Object options{{"artifact", artifact.getValue()},
+                             {"o", output.getValue()},
+                             {"checkpoint", checkpoint.getValue()},
+                             {"force", force.getValue()},
+                             {"load_library", llvm::json::Array(libraries)}};
+  if (given(into)) {
+    options["into"] = into.getValue();
+    options["state"] = state.getValue();
+  }
+  document["schema_version"] = 1;
+  document["options"] = std::move(options);
+  toStdout() << printJson(std::move(document));
 }
 
 /// Puts weights into the author's file instead of merging the stages.
@@ -100,31 +55,21 @@ llvm::Error runInto() {
   MergeIntoReport report =
       TRY(given(checkpoint) ? mergeCheckpointInto(artifact, checkpoint, into, output, force)
                             : mergeInto(artifact, state, into, output, force));
-  for (const std::string &warning : report.warnings)
-    printWarning(warning);
-  if (!report.kept.empty())
-    noteKept(report.kept);
-  if (!report.ofLoss.empty())
-    printNote(fmt::format("left out: {} of the loss, which {} does not have: {}",
-                          counted(report.ofLoss.size(), "tensor"), into.getValue(),
-                          someOf(report.ofLoss, kMostNames)));
+  noteMergeInto(request(), report);
   if (json)
-    toStdout() << printJson(llvm::json::Object{
-        {"schema_version", 1},
-        {"options", llvm::json::Object{{"artifact", artifact.getValue()},
-                                       {"into", into.getValue()},
-                                       {"state", state.getValue()},
-                                       {"checkpoint", checkpoint.getValue()},
-                                       {"o", output.getValue()},
-                                       {"force", force.getValue()},
-                                       {"load_library", llvm::json::Array(libraries)}}},
-        {"tensors", static_cast<int64_t>(report.tensors)},
-        {"kept", llvm::json::Array(report.kept)},
-        {"of_loss", llvm::json::Array(report.ofLoss)},
-        {"bytes", report.bytes}});
+    printDocument(mergeIntoJson(report));
   else
-    toStdout() << "replaced " << counted(report.tensors, "tensor") << " of " << into << "\nwrote "
-               << output << " (" << formatBytes(report.bytes) << ")\n";
+    printMergeInto(toStdout(), request(), report);
+  return llvm::Error::success();
+}
+
+llvm::Error runMerge() {
+  MergeReport report = TRY(mergeArtifact(artifact, output, force, checkpoint));
+  noteMerge(request(), report);
+  if (json)
+    printDocument(mergeJson(report));
+  else
+    printMerge(toStdout(), request(), report);
   return llvm::Error::success();
 }
 
@@ -148,19 +93,7 @@ llvm::Expected<ExitCode> run() {
   if (given(state) && given(checkpoint))
     return makeError(ExitCode::Usage, "--state: expected it without --checkpoint, got both",
                      "both have the weights");
-  if (given(into)) {
-    TRY(runInto());
-    return ExitCode::Success;
-  }
-  MergeReport report = TRY(mergeArtifact(artifact, output, force, checkpoint));
-  for (const std::string &warning : report.warnings)
-    printWarning(warning);
-  if (report.plan.signature.method == kLossMethod)
-    noteOnLoss();
-  if (json)
-    printDocument(report);
-  else
-    printText(report);
+  TRY(given(into) ? runInto() : runMerge());
   return ExitCode::Success;
 }
 

@@ -9,6 +9,7 @@
 #include "tools/cli/LoadLibrary.h"
 #include "tools/cli/TorchMain.h"
 #include "tools/opt/OptInput.h"
+#include "tools/report/PassTimeReport.h"
 #include "tools/report/RefusalTable.h"
 
 #include <unistd.h>
@@ -81,12 +82,6 @@ llvm::Error traceInto(const std::string &directory) {
   return input().trace(directory, passes, verifyEach);
 }
 
-void printTimings(const PassManager &manager) {
-  for (const PassManager::Timing &row : manager.timings())
-    toStderr() << fmt::format("{:>10.3f} ms  {} runs, {} changed  {}\n",
-                              static_cast<double>(row.ns) / 1e6, row.runs, row.changes, row.name);
-}
-
 llvm::Expected<ExitCode> run() {
   if (listPasses || listPassesMarkdown) {
     if (listPassesMarkdown)
@@ -132,7 +127,7 @@ llvm::Expected<ExitCode> run() {
     first = false;
   }
   if (timing)
-    printTimings(manager);
+    printPassTimes(toStderr(), manager.times());
   return ExitCode::Success;
 }
 

@@ -1,15 +1,13 @@
 #include "compiler/emit/ArchiveChecksums.h"
 
 #include "ir/support/Llvm.h"
+#include "ir/support/Try.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/xxhash.h"
-
-#include <fmt/format.h>
 
 #include <cstring>
 #include <libdeflate.h>
 #include <memory>
-#include <stdexcept>
 
 namespace pipec {
 
@@ -22,11 +20,11 @@ constexpr llvm::StringRef kLocalHeader("PK\3\4", 4), kDescriptor("PK\7\10", 4),
 constexpr size_t kLocalHeaderSize = 30, kDirectoryEntrySize = 46, kDescriptorSize = 16,
                  kWideDescriptorSize = 24; // with sizes of 64 bits
 
-/// LibTorch's writer calls put() and takes no error back, so this throws through it.
-void require(bool holds, const char *what) {
-  if (!holds)
-    throw std::runtime_error(
-        fmt::format("an archive of LibTorch's writer: expected {}, got something else", what));
+llvm::Error require(bool holds, const char *what) {
+  if (holds)
+    return llvm::Error::success();
+  return failf(ExitCode::Internal,
+               "an archive of LibTorch's writer: expected {}, got something else", what);
 }
 
 uint32_t crcOf(uint32_t before, llvm::StringRef bytes) {
@@ -42,25 +40,24 @@ uint64_t sizeIn(llvm::StringRef descriptor) {
 
 } // namespace
 
-void ArchiveChecksums::put(llvm::StringRef bytes) {
+llvm::Error ArchiveChecksums::put(llvm::StringRef bytes) {
   if (!inData_)
-    putHeader(bytes);
-  else if (isAllOfData(bytes))
-    putDescriptor(bytes);
-  else
-    putData(bytes);
+    return putHeader(bytes);
+  const bool isComplete = TRY(isAllOfData(bytes));
+  return isComplete ? putDescriptor(bytes) : putData(bytes);
 }
 
 /// Writes up to the data: a call never holds bytes of both.
-void ArchiveChecksums::putHeader(llvm::StringRef bytes) {
+llvm::Error ArchiveChecksums::putHeader(llvm::StringRef bytes) {
   pending_ += bytes;
   const llvm::StringRef header = pending_;
   if (header.size() < kLocalHeaderSize || !startsWith(header, kLocalHeader))
-    return; // more of it comes, or it is the directory
+    return llvm::Error::success(); // more of it comes, or it is the directory
   const size_t name = read16le(header.data() + 26), extra = read16le(header.data() + 28);
   if (header.size() < kLocalHeaderSize + name + extra)
-    return;
-  require(header.size() == kLocalHeaderSize + name + extra, "a record's data in calls of its own");
+    return llvm::Error::success();
+  TRY(require(header.size() == kLocalHeaderSize + name + extra,
+              "a record's data in calls of its own"));
   Record record;
   record.name = header.substr(kLocalHeaderSize, name).str();
   record.compressed = read16le(header.data() + 8) != 0;
@@ -69,51 +66,55 @@ void ArchiveChecksums::putHeader(llvm::StringRef bytes) {
   inData_ = (read16le(header.data() + 6) & kDescriptorFollows) != 0;
   take_(header);
   pending_.clear();
+  return llvm::Error::success();
 }
 
-void ArchiveChecksums::putData(llvm::StringRef bytes) {
+llvm::Error ArchiveChecksums::putData(llvm::StringRef bytes) {
   Record &record = records_.back();
   record.begun = true;
   record.stored += bytes.size();
   if (record.compressed) {
     pending_ += bytes;
-    return take_(bytes);
+    take_(bytes);
+    return llvm::Error::success();
   }
   std::string id;
   if (endsWith(record.name, "/.data/serialization_id"))
-    bytes = id = serializationId(bytes);
+    bytes = id = TRY(serializationId(bytes));
   record.crc = crcOf(record.crc, bytes);
   take_(bytes);
+  return llvm::Error::success();
 }
 
 /// Whether the record's data ended before these bytes. The writer passes uncompressed data in one
 /// call, and deflated data marks its own end, so no content of the data can be mistaken for its
 /// end.
-bool ArchiveChecksums::isAllOfData(llvm::StringRef next) {
+llvm::Expected<bool> ArchiveChecksums::isAllOfData(llvm::StringRef next) {
   Record &record = records_.back();
   if (!record.compressed)
     return record.begun;
   if (!startsWith(next, kDescriptor) || !(next.size() == kDescriptorSize || isWide(next)))
     return false; // incomplete data need not be inflated
-  const std::optional<uint32_t> crc = crcOfDeflated(sizeIn(next));
+  const std::optional<uint32_t> crc = TRY(crcOfDeflated(sizeIn(next)));
   record.crc = crc.value_or(0);
   return crc.has_value();
 }
 
-void ArchiveChecksums::putDescriptor(llvm::StringRef bytes) {
+llvm::Error ArchiveChecksums::putDescriptor(llvm::StringRef bytes) {
   const Record &record = records_.back();
-  require(startsWith(bytes, kDescriptor) && (bytes.size() == kDescriptorSize || isWide(bytes)),
-          "a record's data in one call");
-  require(record.compressed || sizeIn(bytes) == record.stored, "as many bytes as were stored");
+  TRY(require(startsWith(bytes, kDescriptor) && (bytes.size() == kDescriptorSize || isWide(bytes)),
+              "a record's data in one call"));
+  TRY(require(record.compressed || sizeIn(bytes) == record.stored, "as many bytes as were stored"));
   std::string descriptor = bytes.str();
   write32le(descriptor.data() + 4, record.crc);
   take_(descriptor);
   pending_.clear();
   inData_ = false;
+  return llvm::Error::success();
 }
 
 /// Returns nullopt if the data so far is not a complete stream of this many bytes.
-std::optional<uint32_t> ArchiveChecksums::crcOfDeflated(uint64_t size) const {
+llvm::Expected<std::optional<uint32_t>> ArchiveChecksums::crcOfDeflated(uint64_t size) const {
   constexpr uint64_t kMostPerByte = 1032; // limit for the bytes that a byte of a deflated stream
                                           // represents
   if (size > kMostPerByte * pending_.size())
@@ -121,7 +122,7 @@ std::optional<uint32_t> ArchiveChecksums::crcOfDeflated(uint64_t size) const {
   const std::unique_ptr<libdeflate_decompressor, void (*)(libdeflate_decompressor *)> inflater(
       libdeflate_alloc_decompressor(), libdeflate_free_decompressor);
   if (!inflater)
-    throw std::bad_alloc();
+    return makeError(ExitCode::OutOfMemory, "no memory to inflate a record");
   std::string text(size, '\0');
   size_t taken = 0;
   if (libdeflate_deflate_decompress_ex(inflater.get(), pending_.data(), pending_.size(),
@@ -134,38 +135,39 @@ std::optional<uint32_t> ArchiveChecksums::crcOfDeflated(uint64_t size) const {
 
 /// 20 digits for the names, 20 for the checksums. The writer does not know the checksums, so this
 /// replaces its id; archives with other bytes get another id.
-std::string ArchiveChecksums::serializationId(llvm::StringRef written) const {
+llvm::Expected<std::string> ArchiveChecksums::serializationId(llvm::StringRef written) const {
   constexpr size_t kDigits = 20;
-  require(written.size() == 2 * kDigits, "an id of 40 digits");
+  TRY(require(written.size() == 2 * kDigits, "an id of 40 digits"));
   std::string checksums;
   for (const Record &record : records_)
     checksums += fmt::format("{:08x}", record.crc);
   return fmt::format("{}{:020}", written.take_front(kDigits).str(), llvm::xxHash64(checksums));
 }
 
-void ArchiveChecksums::finish() {
-  require(!inData_, "all of the last record");
-  fillDirectory();
+llvm::Error ArchiveChecksums::finish() {
+  TRY(require(!inData_, "all of the last record"));
+  TRY(fillDirectory());
   take_(pending_);
+  return llvm::Error::success();
 }
 
-void ArchiveChecksums::fillDirectory() {
+llvm::Error ArchiveChecksums::fillDirectory() {
   size_t at = 0;
   for (const Record &record : records_) {
     const llvm::StringRef rest = llvm::StringRef(pending_).drop_front(at);
-    require(rest.size() >= kDirectoryEntrySize && startsWith(rest, kDirectoryEntry),
-            "a directory of all records");
+    TRY(require(rest.size() >= kDirectoryEntrySize && startsWith(rest, kDirectoryEntry),
+                "a directory of all records"));
     const size_t name = read16le(rest.data() + 28), extra = read16le(rest.data() + 30),
                  comment = read16le(rest.data() + 32);
     constexpr uint32_t kElsewhere = UINT32_MAX;
     const uint32_t stored = read32le(rest.data() + 20);
-    require(rest.substr(kDirectoryEntrySize, name) == record.name, "records in their order");
-    require(stored == kElsewhere || stored == record.stored, "the sizes of the records");
+    TRY(require(rest.substr(kDirectoryEntrySize, name) == record.name, "records in their order"));
+    TRY(require(stored == kElsewhere || stored == record.stored, "the sizes of the records"));
     write32le(pending_.data() + at + 16, record.crc);
     at += kDirectoryEntrySize + name + extra + comment;
   }
-  require(!startsWith(llvm::StringRef(pending_).drop_front(at), kDirectoryEntry),
-          "no more than all records");
+  return require(!startsWith(llvm::StringRef(pending_).drop_front(at), kDirectoryEntry),
+                 "no more than all records");
 }
 
 } // namespace pipec

@@ -169,7 +169,7 @@ llvm::Error writeModule(Sink &sink, const std::string &what,
                        "writing " + what + ": " + describe(module.takeError()).message);
     TorchFileTimer timer;
     ArchiveChecksums checksums([&](llvm::StringRef bytes) { sink.put(bytes); });
-    Sink checked([&](llvm::StringRef bytes) { checksums.put(bytes); });
+    Sink checked([&](llvm::StringRef bytes) { return checksums.put(bytes); });
     {
       // Without a path, because its name would become part of the archive.
       caffe2::serialize::PyTorchStreamWriter writer(
@@ -183,8 +183,8 @@ llvm::Error writeModule(Sink &sink, const std::string &what,
     }
     llvm::Error error = checked.takeError();
     if (!error)
-      checksums.finish();
-    return error;
+      error = checksums.finish();
+    return error ? withContext(std::move(error), "writing " + what) : llvm::Error::success();
   });
 }
 
@@ -196,7 +196,10 @@ llvm::Error emitStage(const StagedModel &model, size_t index, Sink &sink) {
 }
 
 llvm::Error emitModel(const Model &model, NewFile &file) {
-  Sink sink([&](llvm::StringRef bytes) { file.write(bytes.data(), bytes.size()); });
+  Sink sink([&](llvm::StringRef bytes) {
+    file.write(bytes.data(), bytes.size());
+    return llvm::Error::success();
+  });
   TRY(writeModule(sink, "the model", [&] { return moduleOf(model); }));
   return sink.takeError();
 }

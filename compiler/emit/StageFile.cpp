@@ -20,8 +20,8 @@ llvm::Error Sink::takeError() {
 void Sink::put(llvm::StringRef bytes) {
   if (failed_)
     return;
-  if (llvm::Error error =
-          guardTorchVoid(ExitCode::Internal, "writing TorchScript", [&] { take_(bytes); })) {
+  if (llvm::Error error = guardTorchError(ExitCode::Internal, "writing TorchScript",
+                                          [&] { return take_(bytes); })) {
     failed_ = true;
     error_.emplace(std::move(error));
   }
@@ -36,6 +36,7 @@ StageFile::StageFile(std::string path, std::shared_ptr<StableBytes> stable, bool
           written_.emplace_back(size_, bytes);
         size_ += bytes.size();
         digest_.append(bytes);
+        return llvm::Error::success();
       }) {}
 
 llvm::Expected<std::string> StageFile::finish() {

@@ -21,14 +21,14 @@ namespace pipec {
 /// writer's destructor throws and so ends the process. The sink keeps the first error.
 class Sink {
 public:
-  using Take = std::function<void(llvm::StringRef)>;
+  using Take = std::function<llvm::Error(llvm::StringRef)>;
   explicit Sink(Take take) : take_(std::move(take)) {}
   Sink(const Sink &) = delete;
   Sink &operator=(const Sink &) = delete;
   ~Sink();
 
   void put(llvm::StringRef bytes);
-  /// The first exception of `take`, which is not called again after it.
+  /// The first error or exception of `take`, which is not called again after it.
   llvm::Error takeError();
 
 private:

@@ -37,7 +37,6 @@ struct JointRequest {
   std::string schedule;          // the only one to try; empty: all
   double seconds = 30;
   LeastWanted least = LeastWanted::OfAll;
-  double leastSeconds = 10; // for the least limit, beyond the examined pipelines
   std::string (*memoryText)(int64_t bytes) = nullptr;
   EnoughPlaces enoughPlaces;
 };

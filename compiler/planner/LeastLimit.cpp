@@ -13,6 +13,7 @@ namespace pipec {
 
 namespace {
 
+constexpr double kSeconds = 10;     // of WorkClock, beyond the examined pipelines
 constexpr int64_t kFirstStep = 100; // the first decrease is this fraction of the limit
 constexpr int64_t kLarger = 2,
                   kSmaller = 8; // factors of the next step, after a success and a failure
@@ -65,7 +66,7 @@ public:
   using Search = llvm::function_ref<llvm::Expected<JointOutcome>(const JointRequest &)>;
   LimitSearch(const JointRequest &request, MemoryNeed known, Search search)
       : request_(request), less_(request), search_(search),
-        clock_(std::min(request.leastSeconds, request.seconds), TimeCount::Work),
+        clock_(std::min(kSeconds, request.seconds), TimeCount::Work),
         tooLittle_(smallestMemory(request.problem)), known_(std::move(known)) {}
 
   llvm::Expected<JointOutcome> run() {

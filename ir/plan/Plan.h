@@ -217,8 +217,8 @@ enum class Mode { Infer, Train };
 struct Normalisation {
   std::optional<bool> training;      // the value of all training flags; absent: as saved
   std::vector<std::string> keepEval; // modules whose flags were folded to false
-  /// The decisions that only the types of the example run made, as printDecisions of
-  /// ir/TypeAnswers.h writes them. In format 1.1 numbers, which can no longer be read.
+  /// The decisions that only the types of the example run made, in the form of docs/artifact.md. In
+  /// format 1.1 numbers, which can no longer be read.
   std::vector<std::string> typeDecisions;
 
   bool operator==(const Normalisation &) const = default;

@@ -7,7 +7,7 @@ namespace pipec {
 
 struct Plan;
 
-/// The input of forwardOnly. (A generator's input is ScheduleRequest in ir/schedule/Generators.h.)
+/// The input of forwardOnly.
 struct ScheduleShape {
   size_t stages = 1;
   int64_t microBatches = 1;

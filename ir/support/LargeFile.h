@@ -1,4 +1,5 @@
-// Writes many bytes into a new file, bypassing the kernel's cache.
+// Writes many bytes into a new file, bypassing the kernel's cache. Hand-made because the streams of
+// C++ and LLVM write through that cache, and their callers wait for the disk.
 //
 //   caller:        fills a buffer   fills the other one   ...
 //   a thread:                       writes the first      ...

@@ -7,7 +7,7 @@
 
 namespace pipec {
 
-/// OpenSSL's SHA-256 fails for lack of memory only.
+/// OpenSSL's SHA-256 fails for lack of memory only, which is thrown as `new` throws it.
 static void check(bool worked) {
   if (!worked)
     throw std::bad_alloc();

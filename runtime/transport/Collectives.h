@@ -3,11 +3,9 @@
 #pragma once
 
 #include "ir/support/Error.h"
-#include "runtime/Device.h"
 
 #include <ATen/core/ivalue.h>
 
-#include <memory>
 #include <vector>
 
 namespace pipec {
@@ -33,9 +31,5 @@ public:
   /// Ends an abort and forgets unfinished calls. No other call may be running.
   virtual void reset() = 0;
 };
-
-/// Between ranks that are threads of one process. `devices`: one per rank.
-std::unique_ptr<Collectives> makeInProcessCollectives(std::vector<std::vector<size_t>> groups,
-                                                      std::vector<std::shared_ptr<Device>> devices);
 
 } // namespace pipec

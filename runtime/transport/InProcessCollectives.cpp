@@ -1,7 +1,8 @@
+#include "runtime/transport/InProcessCollectives.h"
+
 #include "ir/TorchError.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
-#include "runtime/transport/Collectives.h"
 #include "runtime/transport/Spin.h"
 
 #include <atomic>

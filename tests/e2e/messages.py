@@ -267,7 +267,7 @@ class Json(Messages):
         self.assertEqual(options, {
             "model": str(MODEL), "o": "options.pipe", "at": ["layers.8"], "method": "forward", "batch_dim": [], "merge": [], "tied": [], "infer": False,
             "keep_eval": [], "verify": "graph", "microbatches": 2, "ranks": 2, "schedule": "forward-only", "load_library": [],
-            "train": False, "dry_run": False, "force": True})
+            "train": False, "timing": False, "dry_run": False, "force": True})
         options = self.document(0, "pipe-compile", MODEL, "--stages", 2, "--split", "auto", "--inputs", INPUTS, "--dry-run", "--infer",
                                 "--batch-dim", "x=0", "--tied", "transmit", "--keep-eval", "layers.0", "--ranks", 1)["options"]
         for name, value in {"stages": 2, "split": "auto", "inputs": str(INPUTS), "dry_run": True, "infer": True, "batch_dim": ["x=0"],

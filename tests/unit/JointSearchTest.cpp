@@ -217,7 +217,7 @@ TEST(JointSearch, theLeastMemoryOfLargeModelsDoesAndNoneLess) {
     SCOPED_TRACE(round);
     JointRequest request = requestFor(randomTable(random, 60), 4);
     request.problem.cluster = defaultCluster(4);
-    request.seconds = request.leastSeconds = 300; // however slow the machine is
+    request.seconds = 300;
     request.microBatchings = {{8, 1}};
     request.chunks = {1};
     request.schedule = round % 2 ? "1f1b" : "zb-h1";
@@ -260,7 +260,7 @@ TEST(JointSearch, theLeastMemoryIsThatOfTheSmallerDevices) {
           row->trainedBytes = row->weightBytes =
               row == &request.problem.table.rows.front() ? 300'000 : 400'000;
       request.problem.cluster = defaultCluster(2);
-      request.seconds = request.leastSeconds = 300;
+      request.seconds = 300;
       request.microBatchings = {{4, 1}};
       request.chunks = {1};
       request.schedule = round % 2 ? "1f1b" : "gpipe";
@@ -323,7 +323,7 @@ TEST(JointSearch, theLeastMemoryNamesWhatFits) {
     SCOPED_TRACE(round);
     JointRequest request = requestFor(randomTable(random, 40), 4);
     request.problem.cluster = defaultCluster(4);
-    request.seconds = request.leastSeconds = 300;
+    request.seconds = 300;
     request.microBatchings = {{8, 1}, {4, 1}}; // on four ranks they need the same
     request.chunks = {1};
     request.schedule = "1f1b";

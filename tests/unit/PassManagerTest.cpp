@@ -192,10 +192,10 @@ TEST_F(PassManagerTest, FixpointRepeatsUntilNothingChanges) {
   AnyModel any = model();
   ASSERT_TRUE(succeeded(manager.run(any)));
   EXPECT_EQ(std::get<Model>(any).sourceDigest, "xxx");
-  ASSERT_EQ(manager.timings().size(), 2u);
-  EXPECT_EQ(manager.timings()[1].name, "rename-thrice");
-  EXPECT_EQ(manager.timings()[1].runs, 4u);
-  EXPECT_EQ(manager.timings()[1].changes, 3u);
+  ASSERT_EQ(manager.times().size(), 2u);
+  EXPECT_EQ(manager.times()[1].name, "rename-thrice");
+  EXPECT_EQ(manager.times()[1].runs, 4u);
+  EXPECT_EQ(manager.times()[1].changes, 3u);
   EXPECT_TRUE(failedWith(
       run("fixpoint(rename)"), ExitCode::Internal,
       "fixpoint(rename) does not converge: pass rename still changes the model in round 100"));
@@ -214,7 +214,7 @@ TEST_F(PassManagerTest, APassThatFoundNothingRunsAgainOnlyAfterAChange) {
     for (size_t models : {1, 2}) { // a second model begins anew
       AnyModel any = model();
       ASSERT_TRUE(succeeded(manager.run(any)));
-      EXPECT_EQ(manager.timings()[0].runs, runs * models) << text;
+      EXPECT_EQ(manager.times()[0].runs, runs * models) << text;
     }
   }
   options.checkHonesty = true;

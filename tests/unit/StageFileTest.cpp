@@ -74,7 +74,7 @@ TEST(StageFileErrors, saysWhyItCannotBeWritten) {
 
 TEST(StageFileErrors, theSinkTakesEverythingAndRemembersWhatWentWrong) {
   int calls = 0;
-  Sink sink([&](llvm::StringRef) {
+  Sink sink([&](llvm::StringRef) -> llvm::Error {
     ++calls;
     throw std::bad_alloc();
   });

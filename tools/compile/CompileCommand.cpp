@@ -118,6 +118,8 @@ FlagOption printPipeline("print-pipeline",
                          cl::cat(compileCategory));
 StringOption printAfter("print-after", cl::desc("print the model after a pass (or all) to stderr"),
                         cl::value_desc("PASS|all"), cl::cat(compileCategory));
+FlagOption timing("timing", cl::desc("print the time of each pass to stderr"),
+                  cl::cat(compileCategory));
 FlagOption reproducerWeights(
     "reproducer-weights",
     cl::desc("after an internal error, include the model with its weights in the reproducer"),
@@ -284,6 +286,7 @@ llvm::Expected<CompileCommand> readCompileCommand(const std::vector<std::string>
   command.force = force;
   command.json = json;
   command.dumps = given(dumpIr);
+  command.timing = timing;
   return command;
 }
 
@@ -302,6 +305,7 @@ llvm::json::Object optionsJson(const std::string &target, const CompileReport &r
                             {"ranks", static_cast<int64_t>(report.plan.ranks)},
                             {"load_library", llvm::json::Array(libraries)},
                             {"dry_run", dryRun.getValue()},
+                            {"timing", timing.getValue()},
                             {"force", force.getValue()}};
   if (given(memoryLimit))
     object["memory_limit"] = static_cast<int64_t>(memoryLimit.getValue());

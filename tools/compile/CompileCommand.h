@@ -17,6 +17,7 @@ struct CompileCommand {
   std::optional<std::string> emitCosts, recordCase;
   bool printPipeline = false, dryRun = false, force = false, json = false;
   bool dumps = false; // --dump-ir was given
+  bool timing = false;
 };
 
 /// `words`: the command line as it was typed, for a reproducer. Errors: Usage for options that

@@ -6,12 +6,23 @@
 #include "ir/values/ValueFiles.h"
 #include "tools/cli/ToolMain.h"
 #include "tools/run/EvalRuns.h"
+#include "tools/run/RunNotes.h"
 #include "tools/run/StepLines.h"
 #include "tools/run/TrainCheckpoints.h"
 
 namespace pipec {
 
 namespace {
+
+/// Of the options of every run, those that a training uses.
+struct TrainTarget {
+  std::string inputs;           // empty: not given
+  std::string output;           // file for parameters and buffers; empty: not given
+  std::optional<uint64_t> seed; // given by the user
+  int64_t replicas = 1;
+  int64_t microBatches = 0; // of all replicas; 0: any number
+  bool json = false;
+};
 
 /// Errors: Usage if the last batch of an epoch has too few samples.
 llvm::Error checkMicroBatches(const TrainingBatches &batches, const TrainTarget &target) {
@@ -92,8 +103,6 @@ llvm::Error writeResults(const TrainOptions &options, const std::string &output,
   return llvm::joinErrors(std::move(state), std::move(gradients));
 }
 
-} // namespace
-
 llvm::Error runTraining(const TrainOptions &options, const TrainTarget &target,
                         const Trainer &trainer, RunReport &report) {
   StepSource source = options.source;
@@ -137,6 +146,40 @@ llvm::Error runTraining(const TrainOptions &options, const TrainTarget &target,
   report.losses = std::move(losses);
   if (evaluations)
     report.evaluations = evaluations->takeLines();
+  return llvm::Error::success();
+}
+
+TrainTarget targetOf(const RunCommand &command, const Runner &runner) {
+  TrainTarget target;
+  target.inputs = command.inputs;
+  target.output = command.output;
+  target.seed = command.seed;
+  target.replicas = command.replicas;
+  target.microBatches = command.microBatches       ? *command.microBatches * command.replicas
+                        : runner.fixedMicroBatches ? runner.fixedMicroBatches
+                        : command.replicas > 1     ? command.replicas // one each at least
+                                                   : 0;
+  target.json = command.json;
+  return target;
+}
+
+} // namespace
+
+llvm::Error trainAll(const RunCommand &command, const Runner &runner, RunReport &report) {
+  TRY(runTraining(*command.training, targetOf(command, runner), *runner.trainer, report));
+  for (const std::string &note : runner.notes())
+    printNote(note);
+  report.microBatches = runner.microBatches();
+  const StepSource &source = command.training->source;
+  if (!source.presplit && source.accumulate == 1 && !report.durationsNs.empty())
+    noteMicroBatches(command, runner, report.samples, {});
+  noteOptions(command, report);
+  report.peakMemoryBytes = runner.peakMemory();
+  TRY(noteTimes(command, runner, report));
+  if (command.json)
+    printJson(report, toStdout());
+  else if (!report.durationsNs.empty())
+    printText(report, toStdout());
   return llvm::Error::success();
 }
 
