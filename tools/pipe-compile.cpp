@@ -129,8 +129,8 @@ llvm::Error traceInto(const std::string &directory) {
   for (const std::string &library : command.libraries)
     TRY(loadLibrary(library));
   sendModelPrintsToStderr();
-  llvm::Expected<Compiler> compiler = loadWith(command.model, command.internal);
-  return compiler ? compiler->trace(command.options, directory) : compiler.takeError();
+  Compiler compiler = TRY(loadWith(command.model, command.internal));
+  return compiler.trace(command.options, directory);
 }
 
 } // namespace
