@@ -59,7 +59,7 @@ public:
   /// arguments.
   void expect(size_t calls, int64_t elements);
 
-  /// Switches dropout off in all runs, see ir/torchfile/Dropout.h. Call before the first run.
+  /// Switches dropout off in all runs, see ir/graph/Dropout.h. Call before the first run.
   void turnOffDropout();
 
   /// Calls the method in order on one copy of the model, each time with random numbers from

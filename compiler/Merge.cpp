@@ -109,8 +109,7 @@ llvm::Expected<Model> readBack(const std::string &path, const Signature &expecte
   options.checkHonesty = false;
   PassManager manager(options);
   manager.add({"lower-attributes"});
-  if (llvm::Expected<bool> changed = manager.run(model); !changed)
-    return changed.takeError();
+  TRY(manager.run(model).takeError());
   OutputTree outputs = treeToCompare(expected);
   for (bool more = true; more && !(std::get<Model>(model).signature.outputs == outputs);) {
     bool changed = TRY(splitOnce(model, options));

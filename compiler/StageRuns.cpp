@@ -79,8 +79,8 @@ private:
     // Reading a stage takes longer than running it once. A stage without state is read once.
     if (index == 0 || !keepsState(plan_))
       return runOn(*runner_, jobs_[index]);
-    llvm::Expected<SerialRunner> fresh = SerialRunner::load(directory_, plan_, instead_);
-    return fresh ? runOn(*fresh, jobs_[index]) : fresh.takeError();
+    SerialRunner fresh = TRY(SerialRunner::load(directory_, plan_, instead_));
+    return runOn(fresh, jobs_[index]);
   }
 
   llvm::Error runOn(SerialRunner &runner, const Job &job) {

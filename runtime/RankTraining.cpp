@@ -188,6 +188,38 @@ void RankTraining::sumTransmitted() {
   }
 }
 
+void RankTraining::noteLeaves(size_t stage, const std::vector<std::vector<c10::IValue>> &leaves) {
+  std::vector<size_t> wanted = {plan_.training->loss};
+  if (plan_.training->count)
+    wanted.push_back(*plan_.training->count);
+  for (size_t leaf : wanted)
+    for (const MicroBatchRange &range : mine_)
+      for (int64_t k = range.first; makesLeaf(stage, leaf) && k < range.first + range.number; ++k)
+        known_[leaf].emplace(k, leaves[k][leaf]);
+}
+
+llvm::Error RankTraining::reduce(const Step &step,
+                                 const std::vector<std::vector<c10::IValue>> &leaves) {
+  const c10::AutoGradMode noGrad(false);
+  StageTraining &stage = *stages_[step.stage];
+  const std::vector<size_t> kept = keptAttributes(plan_, step.stage);
+  const std::unique_ptr<Device::Scope> stream = device().enter(main().stream());
+  c10::IValue mine;
+  TRY(guardTorchVoid(ExitCode::Other, "the gradients of replicas", [&] {
+    if (ownsSentWeight(plan_, step.stage))
+      sumTransmitted();
+    noteLeaves(step.stage, leaves);
+    LeafValues made;
+    for (const auto &[leaf, values] : known_)
+      if (makesLeaf(step.stage, leaf))
+        made.emplace(leaf, values);
+    mine = replicaMessage(stage, kept, made, device());
+  }));
+  const std::vector<c10::IValue> all = TRY(collectives_.gather(step.group, rank_, std::move(mine)));
+  return guardTorchVoid(ExitCode::Other, "the gradients of replicas",
+                        [&] { takeReplicas(all, kept, device().mark(), stage, known_); });
+}
+
 llvm::Error RankTraining::reduceTie(const Step &step) {
   const Tie &tie = plan_.ties[step.tie];
   std::unique_ptr<Device::Scope> stream = device().enter(main().stream());
@@ -211,21 +243,10 @@ llvm::Error RankTraining::reduceTie(const Step &step) {
   return llvm::Error::success();
 }
 
-static bool hasLeaf(const StagePlan &stage, size_t leaf) {
-  return llvm::any_of(stage.outputs, [&](const StageOutput &output) {
-    return llvm::is_contained(output.leaves, leaf);
-  });
-}
-
-bool RankTraining::makesLeaf(size_t stage, size_t leaf) const {
-  return isMine(stage) && hasLeaf(plan_.stages[stage], leaf);
-}
-
-size_t RankTraining::lossStage() const {
-  return llvm::find_if(
-             plan_.stages,
-             [&](const StagePlan &stage) { return hasLeaf(stage, plan_.training->loss); }) -
-         plan_.stages.begin();
+llvm::Expected<double> RankTraining::totalCount(const Step &step) {
+  c10::IValue mine = TRY(countsMessage(known_[*plan_.training->count]));
+  const std::vector<c10::IValue> all = TRY(collectives_.gather(step.group, rank_, std::move(mine)));
+  return sumOfCounts(all);
 }
 
 /// Adds pairs to `mine`: number of the parameter, or of the micro-batch; norm, loss; and to
@@ -340,7 +361,7 @@ llvm::Error RankTraining::decide(TrainingData &data) {
         return fmt::format("parameter {} of stage {}", training.parameters[parameter].name,
                            training.owner(parameter, plan_.stages).stage);
       },
-      lossStage()));
+      stageOfLeaf(plan_, training.loss)));
   total_ = judged.total;
   skips_ = skips_ || !judged.isFinite;
   if (rank_ == 0)

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "runtime/RankProgram.h"
+#include "runtime/RankReduce.h"
 #include "runtime/SentWeights.h"
-#include "runtime/StageTraining.h"
 #include "runtime/training/StepNumbers.h"
 #include "runtime/transport/Collectives.h"
 
@@ -89,16 +89,17 @@ public:
 
 private:
   using Parts = std::map<size_t, ReadyTensor>; // by stage
-  using LeafOfMicroBatches = std::map<int64_t, c10::IValue>;
   /// The attribute of the stage that has the gradient of this attribute's tensor.
   size_t trainedPort(const PortRef &port) const { return trainedPort_[port.stage][port.port]; }
   void addParts(const c10::IValue &message, const Fence &ready, Parts &parts) const;
   void sumTransmitted();
   /// Adds those of this replica's micro-batches that `stage`, on this rank, makes.
   void noteLeaves(size_t stage, const std::vector<std::vector<c10::IValue>> &leaves);
+  /// Of a loss that is a pair: the sum over all micro-batches.
   llvm::Expected<double> totalCount(const Step &step);
-  bool makesLeaf(size_t stage, size_t leaf) const;
-  size_t lossStage() const; // on any rank
+  bool makesLeaf(size_t stage, size_t leaf) const {
+    return isMine(stage) && hasLeaf(plan_.stages[stage], leaf);
+  }
   llvm::Error collectNumbers(const TrainingData &data, std::optional<double> count,
                              std::vector<at::Tensor> &gradients, std::vector<c10::IValue> &mine);
   void clip(const std::vector<at::Tensor> &gradients, const TrainingData &data);
@@ -119,8 +120,8 @@ private:
 
   // Of this step.
   std::vector<MicroBatchRange> mine_;
-  std::map<size_t, LeafOfMicroBatches> known_; // loss and count, of those that this rank knows
-  bool isSummed_ = false;                      // sumTransmitted() has run
+  LeafValues known_;      // those that this rank knows
+  bool isSummed_ = false; // sumTransmitted() has run
   // After NORM.
   StepNumbers numbers_;
   at::Tensor total_, isFinite_; // isFinite_: on a device with streams until decide()

@@ -132,9 +132,9 @@ Reference::stepOnMicroBatches(const std::vector<std::vector<c10::IValue>> &micro
   return stepOn(checkMicroBatches(impl_->signature, microBatches), stats);
 }
 
-llvm::Expected<TrainedStep> Reference::stepOn(llvm::Expected<BatchParts> parts, StepStats *stats) {
-  if (!parts)
-    return parts.takeError();
+llvm::Expected<TrainedStep> Reference::stepOn(llvm::Expected<BatchParts> checked,
+                                              StepStats *stats) {
+  BatchParts parts = TRY(std::move(checked));
   if (!impl_->training)
     return makeError(ExitCode::Usage, "step: expected a reference that trains, got one that infers",
                      "call train() first");
@@ -142,11 +142,11 @@ llvm::Expected<TrainedStep> Reference::stepOn(llvm::Expected<BatchParts> parts, 
     return makeError(ExitCode::Other,
                      "the reference is unusable: the failed step has updated some weights",
                      "load the model again");
-  TRY(checkAnySamples(*parts));
+  TRY(checkAnySamples(parts));
   TRY(impl_->finishDevice());
   std::optional<TrainedStep> done;
   llvm::Error error = impl_->onStream([&]() -> llvm::Error {
-    TrainedStep result = TRY(stepOrRestore(*parts, stats));
+    TrainedStep result = TRY(stepOrRestore(parts, stats));
     done = result;
     return llvm::Error::success();
   });

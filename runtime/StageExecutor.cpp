@@ -39,14 +39,12 @@ llvm::Expected<std::unique_ptr<StageExecutor>> StageExecutor::load(const std::st
                                                                    const StagePlan &plan,
                                                                    size_t index,
                                                                    std::shared_ptr<Device> device) {
-  llvm::Expected<StageModule> module = StageModule::load(path, plan);
-  if (!module)
-    return module.takeError();
+  StageModule module = TRY(StageModule::load(path, plan));
   if (!device->where().is_cpu())
-    if (llvm::Error error = module->moveTo(device->name()))
+    if (llvm::Error error = module.moveTo(device->name()))
       return withContext(std::move(error), titleOf(plan, index));
   return std::unique_ptr<StageExecutor>(
-      new StageExecutor(std::move(*module), plan, index, std::move(device)));
+      new StageExecutor(std::move(module), plan, index, std::move(device)));
 }
 
 void StageExecutor::copyState() {

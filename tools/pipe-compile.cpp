@@ -1,18 +1,15 @@
 // pipe-compile: cuts a saved TorchScript model into pipeline stages and writes the artifact.
 #include "compiler/CompileReproducer.h"
-#include "ir/support/NewFile.h"
 #include "ir/support/ShownStream.h"
 #include "ir/support/Try.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/PassTable.h"
-#include "tools/case/ArtifactCase.h"
 #include "tools/cli/FreedMemory.h"
 #include "tools/cli/LoadLibrary.h"
 #include "tools/cli/ModelPrints.h"
 #include "tools/cli/ProgressLine.h"
 #include "tools/cli/TorchMain.h"
-#include "tools/compile/CompileCommand.h"
+#include "tools/compile/CompileOutputs.h"
 #include "tools/report/CompileReport.h"
 #include "tools/report/PassTimeReport.h"
 
@@ -21,38 +18,6 @@ using namespace pipec;
 namespace {
 
 std::vector<std::string> commandLine; // as it was typed, for a reproducer
-
-/// The directory of the case, made before the compile, so that an existing one is reported at once.
-llvm::Expected<std::optional<CaseWriter>> beginCase(const CompileCommand &command) {
-  if (!command.recordCase)
-    return std::nullopt;
-  CaseWriter writer = TRY(CaseWriter::create(*command.recordCase, command.force));
-  return std::optional<CaseWriter>(std::move(writer));
-}
-
-llvm::Error finishCase(CaseWriter &writer, const Plan &plan, const CompileCommand &command) {
-  CaseSource source{command.model, {}, command.options.inputs, command.options.merges};
-  if (command.options.trainingFlag == TrainingFlag::False)
-    source.mode.training = false;
-  source.mode.keepEval = command.options.keepEval;
-  llvm::Error error = writer.record(plan, source);
-  if (!error)
-    error = writer.publish();
-  if (!error)
-    return error;
-  return withContext(std::move(error),
-                     command.target + " is written, but its case is not: --record-case");
-}
-
-llvm::Error writeCosts(const CompileReport &report, const std::string &path, bool replace) {
-  NewFile file(path);
-  file.write(report.costTable.data(), report.costTable.size());
-  file.publish(replace);
-  if (file.error() == 0)
-    return llvm::Error::success();
-  return failf(ExitCode::IO, "--emit-costs: cannot write {}: {}", path,
-               llvm::StringRef(std::generic_category().message(file.error())).lower());
-}
 
 llvm::Expected<CompileReport> compileOrTry(Compiler &compiler, CompileCommand &command) {
   std::optional<ProgressLine> progress;
@@ -84,16 +49,13 @@ llvm::Expected<ExitCode> run() {
     TRY(loadLibrary(library));
   sendModelPrintsToStderr();
   keepFreedMemory();
-  if (command.emitCosts && !command.force && llvm::sys::fs::is_regular_file(*command.emitCosts))
-    return makeError(ExitCode::Usage, fmt::format("--emit-costs: {} exists", *command.emitCosts),
-                     "pass --force to replace it");
+  TRY(refuseExistingCosts(command));
   Compiler compiler = TRY(loadWith(command.model, command.internal));
   std::optional<CaseWriter> caseWriter = TRY(beginCase(command));
   CompileReport report = TRY(compileOrTry(compiler, command));
   if (caseWriter)
     TRY(finishCase(*caseWriter, report.plan, command));
-  if (command.emitCosts)
-    TRY(writeCosts(report, *command.emitCosts, command.force));
+  TRY(writeCosts(command, report));
   for (const std::string &warning : report.warnings)
     printWarning(warning);
   for (const std::string &note : report.notes)
@@ -129,8 +91,8 @@ llvm::Error traceInto(const std::string &directory) {
   for (const std::string &library : command.libraries)
     TRY(loadLibrary(library));
   sendModelPrintsToStderr();
-  llvm::Expected<Compiler> compiler = loadWith(command.model, command.internal);
-  return compiler ? compiler->trace(command.options, directory) : compiler.takeError();
+  Compiler compiler = TRY(loadWith(command.model, command.internal));
+  return compiler.trace(command.options, directory);
 }
 
 } // namespace

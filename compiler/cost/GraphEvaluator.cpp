@@ -6,8 +6,8 @@
 #include "ir/InferenceSettings.h"
 #include "ir/NodeInfo.h"
 #include "ir/TorchError.h"
+#include "ir/graph/LstmState.h"
 #include "ir/support/Try.h"
-#include "ir/torchfile/LstmState.h"
 #include "ir/values/MapTensors.h"
 
 #include <torch/csrc/jit/ir/constants.h>

@@ -163,8 +163,7 @@ private:
     passNs_ = spent;
     comparesWhole_ = !timer_.runsDistinct() && 8 * spent <= budgetNs_;
     if (comparesWhole_) {
-      if (llvm::Expected<int64_t> whole = timer_.whole(ownCopies(inputs_)); !whole)
-        return whole.takeError();
+      TRY(timer_.whole(ownCopies(inputs_)).takeError());
     } else if (!timer_.runsDistinct() && spent >= kLongRunNs) {
       keep(alone_, first);
     }

@@ -218,8 +218,7 @@ private:
         continue;
       if (tried++ == most)
         break;
-      if (llvm::Expected<bool> more = tryPoint(index, ScheduleEffort::Searched); !more)
-        return more.takeError();
+      TRY(tryPoint(index, ScheduleEffort::Searched).takeError());
     }
     return llvm::Error::success();
   }
@@ -246,10 +245,7 @@ private:
               return llvm::Error::success();
             const int64_t was = *search_.best()->step;
             addPoint(std::move(*moved));
-            if (llvm::Expected<bool> more =
-                    tryPoint(result_.points.size() - 1, ScheduleEffort::All, schedule);
-                !more)
-              return more.takeError();
+            TRY(tryPoint(result_.points.size() - 1, ScheduleEffort::All, schedule).takeError());
             better |= *search_.best()->step < was;
           }
     }

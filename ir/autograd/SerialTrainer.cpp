@@ -213,8 +213,8 @@ llvm::Expected<TrainedMicroBatch> SerialTrainer::backward(InFlight flight, size_
 
 llvm::Expected<TrainedMicroBatch> SerialTrainer::run(const std::vector<c10::IValue> &inputs,
                                                      size_t loss, const at::Tensor &scale) {
-  llvm::Expected<InFlight> flight = forward(inputs);
-  return flight ? backward(std::move(*flight), loss, scale) : flight.takeError();
+  InFlight flight = TRY(forward(inputs));
+  return backward(std::move(flight), loss, scale);
 }
 
 } // namespace pipec

@@ -215,8 +215,8 @@ llvm::Error makeDirectory(const std::string &path) {
   if (!isNew)
     return llvm::Error::success();
   const std::string parent = fs::absolute(path, code).parent_path().string();
-  llvm::Expected<FileHandle> opened = openDirectory(parent);
-  return opened ? sync(*opened, parent) : opened.takeError();
+  FileHandle opened = TRY(openDirectory(parent));
+  return sync(opened, parent);
 }
 
 /// Some network file systems cannot lock a directory: then nothing is locked.

@@ -210,8 +210,8 @@ llvm::Expected<c10::IValue> readValue(const std::string &path) {
 }
 
 llvm::Expected<Arguments> readArguments(const std::string &path) {
-  auto value = readValue(path);
-  return value ? argumentsOfValue(path, *value) : value.takeError();
+  const c10::IValue value = TRY(readValue(path));
+  return argumentsOfValue(path, value);
 }
 
 llvm::Expected<Arguments> argumentsOfValue(const std::string &what, const c10::IValue &value) {

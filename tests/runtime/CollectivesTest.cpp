@@ -1,6 +1,5 @@
 // Gathering over groups of threads: order, one call after the other, aborts.
 #include "runtime/transport/InProcessCollectives.h"
-
 #include "tests/support/Matchers.h"
 
 #include <gtest/gtest.h>

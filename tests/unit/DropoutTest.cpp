@@ -1,5 +1,5 @@
 // Dropout switched off in a module that stays in training mode.
-#include "ir/torchfile/Dropout.h"
+#include "ir/graph/Dropout.h"
 
 #include "ir/NodeInfo.h"
 

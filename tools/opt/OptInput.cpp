@@ -14,11 +14,10 @@ namespace pipec {
 
 namespace {
 
-llvm::Expected<std::vector<ParsedModel>> alone(llvm::Expected<Model> model) {
-  if (!model)
-    return model.takeError();
+llvm::Expected<std::vector<ParsedModel>> alone(llvm::Expected<Model> read) {
+  Model model = TRY(std::move(read));
   std::vector<ParsedModel> models;
-  models.push_back({std::move(*model), {}, {}});
+  models.push_back({std::move(model), {}, {}});
   return models;
 }
 

@@ -1,4 +1,4 @@
-#include "ir/torchfile/Dropout.h"
+#include "ir/graph/Dropout.h"
 
 #include "ir/NodeInfo.h"
 #include "ir/RandomOps.h"

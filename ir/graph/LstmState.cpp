@@ -1,4 +1,4 @@
-#include "ir/torchfile/LstmState.h"
+#include "ir/graph/LstmState.h"
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/jit/ir/ir.h>

@@ -1,0 +1,36 @@
+// What the replicas of a stage tell each other at REDUCE, and the counts of all micro-batches.
+#pragma once
+
+#include "runtime/StageTraining.h"
+
+namespace pipec {
+
+/// Values of the loss and its count: by leaf and micro-batch.
+using LeafValues = std::map<size_t, std::map<int64_t, c10::IValue>>;
+
+bool hasLeaf(const StagePlan &stage, size_t leaf);
+/// The stage that makes the leaf, on any rank.
+size_t stageOfLeaf(const Plan &plan, size_t leaf);
+
+/// The attributes of a stage whose gradients the stage keeps: it owns the weight, or has a copy.
+std::vector<size_t> keptAttributes(const Plan &plan, size_t stage);
+
+/// Whether the gradients of other stages are added to a weight of this one.
+bool ownsSentWeight(const Plan &plan, size_t stage);
+
+/// The message of one replica: the gradients of these attributes, and the leaves that the stage
+/// makes. On the current stream of `device`, that of the stage.
+c10::IValue replicaMessage(StageTraining &stage, llvm::ArrayRef<size_t> attributes,
+                           const LeafValues &leaves, Device &device);
+
+/// Replaces the gradients by their sums over the messages of all replicas, in their order, and adds
+/// the leaves to `known`. `ready`: when the messages can be used.
+void takeReplicas(llvm::ArrayRef<c10::IValue> messages, llvm::ArrayRef<size_t> attributes,
+                  const Fence &ready, StageTraining &stage, LeafValues &known);
+
+/// Of a loss that is a pair: the counts of a rank's micro-batches. Errors: those of lossCount.
+llvm::Expected<c10::IValue> countsMessage(const std::map<int64_t, c10::IValue> &values);
+/// The counts of all messages, added in their order.
+double sumOfCounts(llvm::ArrayRef<c10::IValue> messages);
+
+} // namespace pipec
