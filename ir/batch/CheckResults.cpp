@@ -19,6 +19,8 @@ namespace {
 
 using Kind = MergeRule::Kind;
 
+bool isEmptyList(const c10::IValue &value) { return value.isList() && value.toListRef().empty(); }
+
 ResultCheck checkLeaf(const OutputLeaf &leaf, const c10::IValue &whole,
                       llvm::ArrayRef<c10::IValue> parts, llvm::ArrayRef<int64_t> samples) {
   using Equal = ResultCheck::Equal;
@@ -28,12 +30,15 @@ ResultCheck checkLeaf(const OutputLeaf &leaf, const c10::IValue &whole,
     return {Equal::No, firstLineOf(merged.takeError())};
   if (leaf.merge.kind == Kind::List && !whole.isNone())
     return {Equal::No, "a list with a value per micro-batch"};
+  auto areAll = [&](bool (*holds)(const c10::IValue &)) {
+    return holds(whole) && llvm::all_of(parts, holds);
+  };
+  // A list of zeros that is joined shows its rule: its length follows the batch.
   const bool reduced = leaf.merge.kind == Kind::Sum || leaf.merge.kind == Kind::Mean;
-  if ((reduced || leaf.merge.kind == Kind::Join) && isZeroOrEmpty(whole) &&
-      llvm::all_of(parts, isZeroOrEmpty))
-    return {Equal::NotTried, whole.isList() && whole.toListRef().empty() ? "empty in the test runs"
-                             : whole.isList()                            ? "all 0 in the test runs"
-                                                                         : "0 in the test runs"};
+  if ((leaf.merge.kind == Kind::Join && areAll(isEmptyList)) || (reduced && areAll(isZeroOrEmpty)))
+    return {Equal::NotTried, isEmptyList(whole) ? "empty in the test runs"
+                             : whole.isList()   ? "all 0 in the test runs"
+                                                : "0 in the test runs"};
   const Comparison comparison = compare(
       whole, *merged, 0.0, toleranceFor(whole) * (reduced ? kReducedRounding / kRounding : 1));
   if (comparison.equal)
