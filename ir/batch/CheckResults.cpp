@@ -50,6 +50,14 @@ ResultCheck checkLeaf(const OutputLeaf &leaf, const c10::IValue &whole,
                                  comparison.expected, comparison.actual)};
 }
 
+/// A reduced result that is no single float, as a loss is, may have an entry per different value.
+bool mayListValues(const OutputLeaf &leaf) {
+  const bool isOne = leaf.tensor.known && leaf.tensor.shape.empty();
+  return (leaf.merge.kind == Kind::Sum || leaf.merge.kind == Kind::Mean ||
+          leaf.merge.kind == Kind::Same) &&
+         !isOne && leaf.type != "float";
+}
+
 /// Values of the first kVariedSamples samples before and after one of them changed.
 class Poked {
 public:
@@ -139,6 +147,23 @@ std::vector<ResultCheck> checkResults(const Signature &signature, const TrialLea
     checks[l] = checkLeaf(signature.leaves[l], leaves.whole.front()[l], parts, samples);
   }
   return checks;
+}
+
+void doubtSums(std::vector<ResultCheck> &checks, const Signature &signature,
+               llvm::ArrayRef<size_t> doubtful, const std::string &why) {
+  for (size_t l : doubtful)
+    if (!why.empty() && checks[l].equal == ResultCheck::Equal::Yes &&
+        signature.leaves[l].merge.kind == Kind::Sum)
+      checks[l] = {ResultCheck::Equal::NotTried, why};
+}
+
+void doubtListedValues(std::vector<ResultCheck> &checks, const Signature &signature,
+                       const std::string &listsValues) {
+  for (size_t l = 0; l < checks.size() && !listsValues.empty(); ++l)
+    if (checks[l].equal == ResultCheck::Equal::Yes && mayListValues(signature.leaves[l]))
+      checks[l] = {ResultCheck::Equal::NotTried,
+                   listsValues + " gives an entry per different value, and other values may give "
+                                 "more"};
 }
 
 std::string crossTalk(const Signature &signature, const TrialLeaves &leaves,
