@@ -19,6 +19,8 @@ namespace {
 
 using Kind = MergeRule::Kind;
 
+bool isEmptyList(const c10::IValue &value) { return value.isList() && value.toListRef().empty(); }
+
 ResultCheck checkLeaf(const OutputLeaf &leaf, const c10::IValue &whole,
                       llvm::ArrayRef<c10::IValue> parts, llvm::ArrayRef<int64_t> samples) {
   using Equal = ResultCheck::Equal;
@@ -28,12 +30,15 @@ ResultCheck checkLeaf(const OutputLeaf &leaf, const c10::IValue &whole,
     return {Equal::No, firstLineOf(merged.takeError())};
   if (leaf.merge.kind == Kind::List && !whole.isNone())
     return {Equal::No, "a list with a value per micro-batch"};
+  auto areAll = [&](bool (*holds)(const c10::IValue &)) {
+    return holds(whole) && llvm::all_of(parts, holds);
+  };
+  // A list of zeros that is joined shows its rule: its length follows the batch.
   const bool reduced = leaf.merge.kind == Kind::Sum || leaf.merge.kind == Kind::Mean;
-  if ((reduced || leaf.merge.kind == Kind::Join) && isZeroOrEmpty(whole) &&
-      llvm::all_of(parts, isZeroOrEmpty))
-    return {Equal::NotTried, whole.isList() && whole.toListRef().empty() ? "empty in the test runs"
-                             : whole.isList()                            ? "all 0 in the test runs"
-                                                                         : "0 in the test runs"};
+  if ((leaf.merge.kind == Kind::Join && areAll(isEmptyList)) || (reduced && areAll(isZeroOrEmpty)))
+    return {Equal::NotTried, isEmptyList(whole) ? "empty in the test runs"
+                             : whole.isList()   ? "all 0 in the test runs"
+                                                : "0 in the test runs"};
   const Comparison comparison = compare(
       whole, *merged, 0.0, toleranceFor(whole) * (reduced ? kReducedRounding / kRounding : 1));
   if (comparison.equal)
@@ -43,6 +48,14 @@ ResultCheck checkLeaf(const OutputLeaf &leaf, const c10::IValue &whole,
                                      ? ""
                                      : "at " + comparison.where + " ",
                                  comparison.expected, comparison.actual)};
+}
+
+/// A reduced result that is no single float, as a loss is, may have an entry per different value.
+bool mayListValues(const OutputLeaf &leaf) {
+  const bool isOne = leaf.tensor.known && leaf.tensor.shape.empty();
+  return (leaf.merge.kind == Kind::Sum || leaf.merge.kind == Kind::Mean ||
+          leaf.merge.kind == Kind::Same) &&
+         !isOne && leaf.type != "float";
 }
 
 /// Values of the first kVariedSamples samples before and after one of them changed.
@@ -134,6 +147,23 @@ std::vector<ResultCheck> checkResults(const Signature &signature, const TrialLea
     checks[l] = checkLeaf(signature.leaves[l], leaves.whole.front()[l], parts, samples);
   }
   return checks;
+}
+
+void doubtSums(std::vector<ResultCheck> &checks, const Signature &signature,
+               llvm::ArrayRef<size_t> doubtful, const std::string &why) {
+  for (size_t l : doubtful)
+    if (!why.empty() && checks[l].equal == ResultCheck::Equal::Yes &&
+        signature.leaves[l].merge.kind == Kind::Sum)
+      checks[l] = {ResultCheck::Equal::NotTried, why};
+}
+
+void doubtListedValues(std::vector<ResultCheck> &checks, const Signature &signature,
+                       const std::string &listsValues) {
+  for (size_t l = 0; l < checks.size() && !listsValues.empty(); ++l)
+    if (checks[l].equal == ResultCheck::Equal::Yes && mayListValues(signature.leaves[l]))
+      checks[l] = {ResultCheck::Equal::NotTried,
+                   listsValues + " gives an entry per different value, and other values may give "
+                                 "more"};
 }
 
 std::string crossTalk(const Signature &signature, const TrialLeaves &leaves,

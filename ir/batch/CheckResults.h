@@ -20,6 +20,17 @@ std::vector<ResultCheck> checkResults(const Signature &signature, const TrialLea
                                       const std::string &notTried,
                                       llvm::ArrayRef<int64_t> samples = kPartSamples);
 
+/// A sum of a `doubtful` result that was not tried at all sizes, because of `why` (empty: it was),
+/// is not proved: its Yes becomes NotTried.
+void doubtSums(std::vector<ResultCheck> &checks, const Signature &signature,
+               llvm::ArrayRef<size_t> doubtful, const std::string &why);
+
+/// The same for reduced results of a model in which an operator such as torch.unique gives an entry
+/// per different value: other values may give more entries. A single float, as a loss is, has none.
+/// `listsValues` names the operator; empty: there is none.
+void doubtListedValues(std::vector<ResultCheck> &checks, const Signature &signature,
+                       const std::string &listsValues);
+
 /// Finds the first result with a row or entry per sample in which a change of one sample also
 /// changes other samples. Describes it as "result [0,3] changes from 0.5 to 0.25 with sample 1
 /// alone"; empty if samples are independent. `paths` names the leaves.

@@ -2,14 +2,12 @@
 
 #include "ir/TorchError.h"
 #include "ir/batch/ChanceFit.h"
-#include "ir/batch/CheckResults.h"
 #include "ir/batch/CutWay.h"
 #include "ir/batch/DiscoveryNotes.h"
 #include "ir/batch/DrawnLoss.h"
 #include "ir/batch/FixedBatch.h"
 #include "ir/batch/FullerCut.h"
-#include "ir/batch/GivenMerges.h"
-#include "ir/batch/MergeRules.h"
+#include "ir/batch/JudgeWay.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/batch/ResultTree.h"
 #include "ir/batch/SamplesByNumber.h"
@@ -17,7 +15,6 @@
 #include "ir/batch/SuggestedDims.h"
 #include "ir/batch/TrialSpecs.h"
 #include "ir/batch/TrialValues.h"
-#include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Check.h"
 #include "ir/support/Try.h"
@@ -30,18 +27,6 @@
 namespace pipec {
 
 namespace {
-
-using Kind = MergeRule::Kind;
-
-constexpr int64_t kEqualParts[] = {1, 1}; // for rules that do not look at samples one by one
-
-/// A reduced result that is no single float, as a loss is, may have an entry per different value.
-bool mayListValues(const OutputLeaf &leaf) {
-  const bool isOne = leaf.tensor.known && leaf.tensor.shape.empty();
-  return (leaf.merge.kind == Kind::Sum || leaf.merge.kind == Kind::Mean ||
-          leaf.merge.kind == Kind::Same) &&
-         !isOne && leaf.type != "float";
-}
 
 class Discoverer {
 public:
@@ -169,7 +154,7 @@ private:
       whole_ = trial->example.results.front();
     CutWay way;
     way.trial = std::move(*trial);
-    TRY(judge(way));
+    TRY(judgeWay(way, untried_, options_, runAll_));
     return way;
   }
 
@@ -181,76 +166,6 @@ private:
     firstError_ = describe(std::move(error));
     failedExample_ = example;
     failedCandidate_ = candidate;
-  }
-
-  llvm::Error judge(CutWay &way) {
-    return guardTorchError(
-        ExitCode::Other, "comparing outputs of several batch sizes", [&]() -> llvm::Error {
-          CutTrial &trial = way.trial;
-          way.signature = untried_;
-          Signature &signature = way.signature;
-          setCut(signature, trial.candidate.dims);
-          signature.batchSymbolic = trial.runs();
-          signature.batchSize = trial.candidate.batch;
-          if (!trial.runs())
-            varyExample(trial, runAll_);
-          if (options_.findsTree)
-            describeResults(signature, trial);
-          TrialLeaves leaves = TRY(leavesOf(signature, trial));
-          describeInputs(signature, trial);
-          std::vector<size_t> doubtful;
-          for (size_t l = 0; l < signature.leaves.size(); ++l) {
-            LeafEvidence evidence = evidenceOf(trial, leaves, l);
-            evidence.drawsRandom = options_.drawsRandom();
-            way.isZero.push_back(llvm::all_of(
-                evidence.seen, [](const auto &entry) { return isZeroOrEmpty(entry.second); }));
-            signature.leaves[l].merge = findMergeRule(
-                evidence, trial.runs() ? std::nullopt : std::optional(trial.candidate.batch));
-            signature.leaves[l].tensor = specOver(evidence.seen, leaves.example.front()[l]);
-            if (options_.trains && evidence.drawsRandom)
-              signature.leaves[l].merge = ruleOfDrawnLoss(signature.leaves[l]);
-            if (trial.runs() && isDoubtful(evidence, signature.leaves[l].merge))
-              doubtful.push_back(l);
-          }
-          std::string unconfirmed = TRY(checkDoubtful(signature, trial, doubtful));
-          TRY(giveMerges(signature, options_.merges));
-          way.checks = trial.runs()
-                           ? checkResults(signature, leaves, trial.notTried(options_.drawsRandom()))
-                           : checkDoubled(signature, trial, options_.drawsRandom());
-          for (size_t l : doubtful)
-            if (!unconfirmed.empty() && way.checks[l].equal == ResultCheck::Equal::Yes &&
-                signature.leaves[l].merge.kind == Kind::Sum)
-              way.checks[l] = {ResultCheck::Equal::NotTried, unconfirmed};
-          for (size_t l = 0; l < signature.leaves.size() && !options_.listsValues.empty(); ++l)
-            if (way.checks[l].equal == ResultCheck::Equal::Yes &&
-                mayListValues(signature.leaves[l]))
-              way.checks[l] = {ResultCheck::Equal::NotTried,
-                               options_.listsValues + " gives an entry per different value, and "
-                                                      "other values may give more"};
-          if (trial.runs() && options_.valueDependentDraw().empty())
-            way.mixing = crossTalk(signature, leaves, outputPaths(signature));
-          way.fit = fitOf(way, givenLeaves(signature, options_.merges));
-          return llvm::Error::success();
-        });
-  }
-
-  /// Rules that other sizes or values contradict are none. Returns why sums may be none either;
-  /// empty: they were tried at all sizes.
-  llvm::Expected<std::string> checkDoubtful(Signature &signature, CutTrial &trial,
-                                            llvm::ArrayRef<size_t> doubtful) {
-    if (doubtful.empty())
-      return std::string();
-    const HalvesTrial tried = tryHalves(trial, runAll_);
-    for (const Halves &halves : tried.ran) {
-      const auto checks = checkHalves(signature, halves, kEqualParts);
-      for (size_t leaf : doubtful)
-        if (!checks || (*checks)[leaf].equal == ResultCheck::Equal::No)
-          signature.leaves[leaf].merge = {};
-    }
-    return tried.refusal.empty()
-               ? std::string()
-               : "it adds up over 5 = 3 + 2 samples, but batches of 6 and 4 do not run: " +
-                     tried.refusal;
   }
 
   std::string reasonNotToCut(const CutWay &way) {
@@ -295,7 +210,7 @@ private:
         way.trial.candidate.dims[i] = cutOf(untried_.inputs[i]);
     way.trial.example = {{ownCopies(inputs_)}, {results->front()}};
     way.trial.refusal = "no argument has a dimension to cut";
-    TRY(judge(way));
+    TRY(judgeWay(way, untried_, options_, runAll_));
     best_ = std::move(way);
     return llvm::Error::success();
   }

@@ -62,6 +62,15 @@ TEST(CheckResults, AListIsNotTheWhole) {
   EXPECT_EQ(checked(none, none, none, {}).equal, Equal::Yes);
 }
 
+TEST(CheckResults, ZerosAreNotTriedUnlessTheyAreEntriesOfSamples) {
+  const MergeRule join{MergeRule::Kind::Join, 0}, sum{MergeRule::Kind::Sum, 0};
+  auto zeros = [](size_t count) { return c10::IValue(std::vector<int64_t>(count)); };
+  EXPECT_EQ(checked(zeros(5), zeros(3), zeros(2), join), (ResultCheck{Equal::Yes, ""}));
+  EXPECT_EQ(checked(zeros(0), zeros(0), zeros(0), join).reason, "empty in the test runs");
+  EXPECT_EQ(checked(zeros(4), zeros(4), zeros(4), sum).reason, "all 0 in the test runs");
+  EXPECT_EQ(checked(0, 0, 0, sum).reason, "0 in the test runs");
+}
+
 TEST(CheckResults, WhatDoesNotFitTogetherIsSaid) {
   const ResultCheck check = checked(7, 7, 8, {MergeRule::Kind::Same, 0});
   EXPECT_EQ(check.equal, Equal::No);
