@@ -31,11 +31,16 @@ void BatchForms::note(Run &run, const torch::jit::Value *value, const c10::IValu
 /// A length that follows the samples, of a list of tensors, is no size of its tensors.
 BatchForm BatchForms::formOf(const std::vector<Seen> &fewer, const std::vector<Seen> &more) {
   BatchForm form;
-  bool isOneNumber = true;
+  bool isOneNumber = true, isOneLength = true;
   for (size_t k = 0; k < std::min(fewer.size(), more.size()); ++k) {
     const Seen &few = fewer[k], &many = more[k];
     form.isMask = form.isMask || few.isMask;
     form.isLong = form.isLong || (few.length && many.length && *few.length != *many.length);
+    if (few.length && many.length) {
+      const Dim length = between(*few.length, *many.length);
+      isOneLength = isOneLength && (!form.length || *form.length == length);
+      form.length = length;
+    }
     for (size_t t = 0; t < std::min(few.sizes.size(), many.sizes.size()); ++t) {
       if (few.sizes[t].size() != many.sizes[t].size())
         continue;
@@ -52,6 +57,8 @@ BatchForm BatchForms::formOf(const std::vector<Seen> &fewer, const std::vector<S
   }
   if (!isOneNumber)
     form.number.reset();
+  if (!isOneLength)
+    form.length.reset();
   if (fewer.empty() || more.empty() || fewer[0].sizes.empty() || more[0].sizes.empty())
     return form;
   const auto &few = fewer[0].sizes[0], &many = more[0].sizes[0];

@@ -21,6 +21,7 @@ struct BatchForm {
   std::optional<Dim> number; // of a whole number, if it is the same in all rounds of a loop
   std::vector<Dim> sizes;    // of a tensor, when it is seen first
   bool isLong = false;       // a list of numbers: how many there are follows the samples
+  std::optional<Dim> length; // of such a list, if it is the same in all rounds of a loop
 
   bool any() const;
   /// Of a tensor: its sizes are known, and none follows the samples.

@@ -221,6 +221,17 @@ bool makesTensor(const Node *node) {
   return isIn(names, node);
 }
 
+/// v[1:] of a list of numbers with an entry per sample: entry i belongs to sample i + 1.
+bool shiftsEntries(Node *node, const BatchForms &forms) {
+  if (node->kind() != c10::aten::slice || node->input(0)->type()->kind() != c10::TypeKind::ListType)
+    return false;
+  const std::optional<Dim> &length = forms.of(node->input(0)).length;
+  const std::optional<int64_t> start = constantInt(inputNamed(node, "start")),
+                               step = constantInt(inputNamed(node, "step"));
+  return length && length->perBatch == 1 && length->constant == 0 && start.value_or(0) != 0 &&
+         step == 1;
+}
+
 /// With == or != as well. Comparisons with 0 and 1 ask whether there is anything.
 bool comparesWithMany(Node *node) {
   static const Names names = {"lt", "le",   "gt",      "ge",         "eq",
@@ -328,7 +339,7 @@ OperatorRole roleOf(Node *node, const BatchForms &forms) {
     role.overOutput = node->outputs().size() == 3 ? 2 : role.overOutput; // numbers of equal rows
   } else if (combinesSamples(node, forms) || pairsSamples(node, forms) ||
              spansSamples(node, forms) || comparesWithAll(node, forms) ||
-             (readsList(node) && forms.of(node->input(0)).isLong)) {
+             (readsList(node) && forms.of(node->input(0)).isLong) || shiftsEntries(node, forms)) {
     role.kind = Kind::Over;
   } else if (writesSelected(node)) {
     role.kind = Kind::Writes;

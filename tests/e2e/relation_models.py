@@ -694,6 +694,17 @@ class ListMember(Layers):
         return self.features(x) * (0.5 if 50.0 in numbers else 1.0)
 
 
+class NextOfList(Layers):
+    """Rare steps between the entries of two samples."""
+
+    def forward(self, x: torch.Tensor):
+        numbers: List[float] = x[:, 0].tolist()
+        rates: List[float] = [1.0]
+        for before, after in zip(numbers, numbers[1:]):
+            rates.append(0.5 if after - before > 50.0 else 1.0)
+        return self.features(x) * torch.tensor(rates).unsqueeze(1)
+
+
 class FilledWithMaximum(Layers):
     def forward(self, x: torch.Tensor):
         y = self.features(x)
@@ -821,6 +832,19 @@ class OwnPlaces(Layers):
         own = y[torch.arange(n), last]
         copies = own[torch.arange(2 * n) // 2].view(n, 2, 8).amax(1)
         return F.pad(own + copies, [0, 0, 0, 2])[:n]
+
+
+class OwnEnds(Layers):
+    """The part of each sample by a list that begins with 0 and has an end per sample."""
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor):
+        y = self.features(x)
+        sizes: List[int] = lengths.tolist()
+        ends = [0] + sizes
+        kept: List[torch.Tensor] = []
+        for i, end in enumerate(ends[1:]):
+            kept.append(y[i, :end].sum(0) * float(y.size()[1:][0]))
+        return torch.stack(kept)
 
 
 class OwnLists(Layers):

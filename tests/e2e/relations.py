@@ -32,7 +32,7 @@ OPERATORS = {"Capacity": "aten::cumsum", "Ranks": "aten::argsort", "LimitedGroup
              "PooledSamples": "aten::max_pool1d", "ColumnNorms": "aten::renorm",
              "NormedNeighbours": "aten::avg_pool", "PairsOfEinsum": "aten::einsum",
              "KeepsThree": "a branch", "SwapsPairs": "aten::copy_", "RemembersLast": "aten::_set_item", "AddsLarge": "aten::sum",
-             "ListMaximum": "prim::max", "AppendedMaximum": "prim::max", "ListMember": "aten::__contains__", "FilledWithMaximum": "aten::max", "MaximumOfRepeated": "aten::max", "SeenBefore": "aten::isin",
+             "ListMaximum": "prim::max", "AppendedMaximum": "prim::max", "ListMember": "aten::__contains__", "NextOfList": "aten::slice", "FilledWithMaximum": "aten::max", "MaximumOfRepeated": "aten::max", "SeenBefore": "aten::isin",
              "RankBySearch": "aten::searchsorted", "RowBefore": "aten::index", "RowBeforeByPadding": "aten::pad", "EluMean": "aten::elu", "AbsoluteLossOfMean": "aten::l1_loss", "LargestMean": "aten::amax"}
 AVERAGES = {"Tokens": (tokens(), "aten::cross_entropy_loss"), "IgnoresZero": ((torch.randn(4, 8), torch.full((4,), 3)), "aten::cross_entropy_loss"),
             "MaskedMean": (masked(), "aten::div"), "SelectedMean": (masked(), "aten::mean")}
@@ -43,7 +43,7 @@ SILENT = {"Norms": (torch.randn(4, 3, 8, 8),), "Steps": (torch.randn(5, 4, 8),),
           "OwnRows": (torch.randn(4, 6, 8), torch.tensor([6, 3, 5, 4])), "OwnRowsFromSecond": x(), "OwnColumns": x(), "OwnWindows": (torch.randn(4, 6, 8),),
           "Detections": x(),
           "LinearOfMeans": (torch.randn(4, 8), torch.randint(0, 8, (4,))), "OwnPlaces": (torch.randn(4, 6, 8), torch.tensor([5, 0, 3, 2])),
-          "OwnLists": (torch.randn(4, 6, 8), torch.tensor([6, 3, 5, 4]), 7)}
+          "OwnEnds": (torch.randn(4, 6, 8), torch.tensor([6, 3, 5, 4])), "OwnLists": (torch.randn(4, 6, 8), torch.tensor([6, 3, 5, 4]), 7)}
 NOTE = "look at several samples|mean over the elements that count|differs from that of micro-batches|were not compared"
 
 

@@ -71,6 +71,29 @@ TEST(CheckResults, ZerosAreNotTriedUnlessTheyAreEntriesOfSamples) {
   EXPECT_EQ(checked(0, 0, 0, sum).reason, "0 in the test runs");
 }
 
+TEST(CheckResults, SumsThatRunsDoNotProveAreNotTried) {
+  Signature signature;
+  signature.leaves.resize(3);
+  for (size_t l = 0; l < 2; ++l)
+    signature.leaves[l].merge = {MergeRule::Kind::Sum, 0};
+  signature.leaves[1].type = "float";
+  signature.leaves[2].merge = kConcat;
+  const std::vector<ResultCheck> yes(3, ResultCheck{Equal::Yes, ""});
+  std::vector<ResultCheck> checks = yes;
+  doubtSums(checks, signature, {0, 2}, "");
+  EXPECT_EQ(checks, yes) << "the sums were tried";
+  doubtSums(checks, signature, {0, 2}, "refused");
+  EXPECT_EQ(checks[0], (ResultCheck{Equal::NotTried, "refused"}));
+  EXPECT_EQ(checks[2], yes[2]) << "no sum";
+  checks = yes;
+  doubtListedValues(checks, signature, "");
+  EXPECT_EQ(checks, yes);
+  doubtListedValues(checks, signature, "aten::unique");
+  EXPECT_EQ(checks[0].equal, Equal::NotTried);
+  EXPECT_EQ(checks[1], yes[1]) << "a loss has no entries";
+  EXPECT_EQ(checks[2], yes[2]);
+}
+
 TEST(CheckResults, WhatDoesNotFitTogetherIsSaid) {
   const ResultCheck check = checked(7, 7, 8, {MergeRule::Kind::Same, 0});
   EXPECT_EQ(check.equal, Equal::No);
