@@ -1,6 +1,7 @@
 """Part of tools/gpu-check: trains small models in stages and unsplit on one device, in float32 and in bfloat16, compares their gradients, and times both in
 turn. Compares the peak of the device's allocator with the planned one. BIN WORK [DEVICE]"""
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -34,7 +35,8 @@ def distance(expected, actual):
     for name, a in expected.items():
         if not torch.equal(a, actual[name]):
             a, b = a.double(), actual[name].double()
-            worst = max(worst or 0.0, ((a - b).norm() / (a.norm() + 1e-30)).item())
+            apart = ((a - b).norm() / (a.norm() + 1e-30)).item()
+            worst = max(worst or 0.0, math.inf if math.isnan(apart) else apart)
     return worst
 
 
@@ -42,7 +44,7 @@ def togetherDistance(expected, actual):
     """Relative L2 of all gradients as one vector: small ones, whose bits are noise in bfloat16, weigh little. 0: equal bits."""
     both = [(expected[name].double(), actual[name].double()) for name in expected]
     apart, size = (sum(each.square().sum().item() for each in all) for all in ([a - b for a, b in both], [a for a, _ in both]))
-    return (apart / size) ** 0.5
+    return math.inf if math.isnan(apart / size) else (apart / size) ** 0.5
 
 
 def train(bin, what, batch, device, grads, *options, steps=2):

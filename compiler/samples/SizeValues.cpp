@@ -35,7 +35,7 @@ bool isRepeatable(const Node *node) {
 /// Whether it is a scalar, a vector, or a tensor with few elements per sample in which at most one
 /// dimension follows the samples: at() may compute it.
 bool isSmall(const BatchForm &form) {
-  constexpr int64_t kMostPerSample = 64;
+  constexpr int64_t kMostPerSample = 8; // each is computed for some hundred numbers of samples
   if (form.isScalar || form.sizes.size() == 1)
     return true;
   int64_t following = 0, elements = 1;
@@ -100,6 +100,15 @@ SizeValues::Kind SizeValues::kindOfOperator(const Value *value, int steps) {
   return kind;
 }
 
+bool SizeValues::becomesInteger(const Value *value) {
+  static const llvm::StringSet<> kCasts = {"to", "type_as"};
+  if (!isIn(kCasts, value->node()))
+    return false;
+  const std::optional<c10::IValue> before = at(value->node()->input(0), 2), after = at(value, 2);
+  return before && after && before->isTensor() && after->isTensor() &&
+         before->toTensor().is_floating_point() && !after->toTensor().is_floating_point();
+}
+
 bool SizeValues::bends(const Value *value) {
   static const llvm::StringSet<> kLinear = {"add",           "sub",
                                             "rsub",          "mul",
@@ -111,9 +120,9 @@ bool SizeValues::bends(const Value *value) {
                                             "IntImplicit",   "FloatImplicit",
                                             "tensor",        "slice"};
   static const llvm::StringSet<> kRows = {
-      "arange",    "zeros",   "ones",   "full",      "to",      "float",  "double",    "long",
-      "type_as",   "view",    "expand", "expand_as", "reshape", "select", "flatten",   "unsqueeze",
-      "transpose", "permute", "t",      "squeeze",   "detach",  "clone",  "contiguous"};
+      "arange",  "zeros",  "ones",      "full",    "to",     "float",     "double",    "type_as",
+      "view",    "expand", "expand_as", "reshape", "select", "flatten",   "unsqueeze", "transpose",
+      "permute", "t",      "squeeze",   "detach",  "clone",  "contiguous"};
   if (const auto known = bends_.find(value); known != bends_.end())
     return known->second;
   const Node *node = value->node();
@@ -123,7 +132,7 @@ bool SizeValues::bends(const Value *value) {
   };
   bool found = false;
   if (follows(value) && !isSize(node))
-    found = !(isIn(kLinear, node) || isIn(kRows, node) || isPart(node)) ||
+    found = !(isIn(kLinear, node) || isIn(kRows, node) || isPart(node)) || becomesInteger(value) ||
             llvm::any_of(node->inputs(), [&](const Value *input) { return bends(input); });
   bends_.emplace(value, found);
   return found;

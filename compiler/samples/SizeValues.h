@@ -33,6 +33,8 @@ private:
   Kind kindOf(const torch::jit::Value *value, int steps = 64);
   Kind kindOfSize(const torch::jit::Value *value) const;
   Kind kindOfOperator(const torch::jit::Value *value, int steps);
+  /// Whether a cast rounds numbers that follow the samples, as (arange(n) / 200).long().
+  bool becomesInteger(const torch::jit::Value *value);
   c10::IValue compute(const torch::jit::Value *value);
   c10::IValue sizeAt(const torch::jit::Value *value) const;
 

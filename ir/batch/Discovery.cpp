@@ -222,7 +222,7 @@ private:
     if (cut && !named_)
       if (const std::string why = reasonOfWhole(); !why.empty()) // says more than the model does
         return notCutError(why, options_.microBatches);
-    const std::string dims = cut ? TRY(suggestion(untried_)) : "";
+    const std::string dims = cut ? suggestion(untried_) : "";
     llvm::Error error =
         withArguments(makeError(firstError_->code, firstError_->message, firstError_->help),
                       untried_, failedExample_);
@@ -239,21 +239,26 @@ private:
 
   /// A --batch-dim that the sizes of the inputs suggest and of which a trial fits better than the
   /// best way so far; empty: none. What was tried did not win. `signature`: the best way's.
-  llvm::Expected<std::string> suggestion(const Signature &signature) {
+  std::string suggestion(const Signature &signature) {
     constexpr size_t kMost = 4;
     const NamedDims dims = suggestedDims(signature, inputs_);
     if (dims.empty() || options_.trustsSizes || (best_ && best_->fit == CutFit::Equal))
-      return std::string();
+      return "";
     std::vector<CutCandidate> ways = cutsAlong(dims, untried_, inputs_, options_.batchDimGiven);
     llvm::erase_if(
         ways, [&](const CutCandidate &way) { return llvm::is_contained(waysTried_, way.dims); });
     ways.resize(std::min(ways.size(), kMost));
     for (const CutCandidate &one : ways) {
-      const std::optional<CutWay> way = TRY(tryWay(one));
-      if (way && way->fit <= CutFit::Unequal && (!best_ || way->fit < best_->fit))
+      llvm::Expected<std::optional<CutWay>> tried = tryWay(one);
+      if (!tried) { // advice does not replace what is known
+        llvm::consumeError(tried.takeError());
+        return "";
+      }
+      if (const std::optional<CutWay> &way = *tried;
+          way && way->fit <= CutFit::Unequal && (!best_ || way->fit < best_->fit))
         return dimsText(signature, dims);
     }
-    return std::string();
+    return "";
   }
 
   /// The whole batch may run although its parts do not.
@@ -305,7 +310,7 @@ private:
     BatchDiscovery found;
     std::string fuller = TRY(noteOnFuller());
     if (notCut_.empty())
-      found.suggestion = TRY(suggestion(best_->signature));
+      found.suggestion = suggestion(best_->signature);
     signature = std::move(best_->signature);
     for (size_t l = 0; l < best_->checks.size(); ++l)
       found.shown.push_back(notCut_.empty() && best_->shows(l, options_.drawsRandom()));

@@ -31,7 +31,7 @@ public:
     if (node->kind() == c10::prim::Constant)
       return true;
     if (node->kind() == c10::prim::Param)
-      return !mayHoldTensor(*value->type()) && addArgument(value);
+      return !mayHoldTensor(*value->type()) && !holdsMutable(*value->type()) && addArgument(value);
     if (node->isNondeterministic() || node->hasSideEffects() || node->inputs().empty())
       return false;
     if (comparesWithNone(node))
@@ -52,6 +52,13 @@ public:
   }
 
 private:
+  /// The model may have changed it before the decision.
+  static bool holdsMutable(const c10::Type &type) {
+    return type.kind() == c10::TypeKind::ListType || type.kind() == c10::TypeKind::DictType ||
+           llvm::any_of(type.containedTypes(),
+                        [](const c10::TypePtr &part) { return holdsMutable(*part); });
+  }
+
   static bool comparesWithNone(const Node *node) {
     return (node->kind() == c10::aten::__is__ || node->kind() == c10::aten::__isnot__) &&
            node->input(0)->node()->kind() == c10::prim::Param && node->input(1)->mustBeNone();
