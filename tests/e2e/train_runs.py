@@ -493,6 +493,13 @@ class TrainRuns(e2e.Case):
             self.assertEqual(done.code, NOT_FINITE, done)
             self.assertIn("step 2: expected fewer than 2 steps in a row", done.err)
 
+    def testADivergingTraining(self):
+        """The first advice on a step that is not finite after finite ones is on the learning rate, not on the data."""
+        model, pipe, batch = self.family("mlp")
+        advice = "help: choose a smaller learning rate, or clip the gradients with --clip-norm: the step before was finite; --on-nan skip"
+        for what in (model, pipe):
+            self.pipec(NOT_FINITE, "pipe-run", what, "--train", "--inputs", batch, "--microbatches", 2, "--steps", 9, "--optimizer", "sgd,lr=1e38", saying=advice)
+
     def testAStageThatFails(self):
         run = [*self.saved(Raises, torch.randn(8, 4)), "--microbatches", 4, *SGD]
         x = torch.randn(8, 4)

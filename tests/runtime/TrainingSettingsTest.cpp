@@ -163,6 +163,9 @@ TEST(StepNumbers, TheFirstThatIsNotFiniteIsNamed) {
   EXPECT_EQ(error.message, "micro-batch 1: expected a finite loss, got nan");
   error = errorOf(judge(numbers, false, nameOf, 3));
   EXPECT_EQ(error.message, "stage 3, micro-batch 1: expected a finite loss, got nan");
+  EXPECT_EQ(error.help.find("--on-nan skip"), 0u); // nothing was updated yet: it is the data
+  error = errorOf(judge(numbers, false, nameOf, 3, /*mayDiverge=*/true));
+  EXPECT_EQ(error.help.find("choose a smaller learning rate"), 0u) << error.help;
 }
 
 TEST(StepNumbers, SkippedStepsInARow) {
