@@ -12,14 +12,16 @@ namespace {
 
 constexpr double kNotGiven = std::numeric_limits<double>::quiet_NaN(); // no text reads as NaN
 
-bool isWhole(llvm::StringRef key) { return key == "warmup" || key == "steps" || key == "every"; }
+bool isWholeNumber(llvm::StringRef key) {
+  return key == "warmup" || key == "steps" || key == "every";
+}
 
-llvm::Error checkNumbers(const NamedSettings &rates) {
+llvm::Error checkRates(const NamedSettings &rates) {
   for (const auto &[key, value] : rates.settings) {
     const double least = key == "steps" || key == "every" ? 1 : 0;
-    if (value < least || (isWhole(key) && value != std::floor(value)))
+    if (value < least || (isWholeNumber(key) && value != std::floor(value)))
       return failf(ExitCode::Usage, "--lr-schedule: {}: expected {} of at least {}, got {}", key,
-                   isWhole(key) ? "a whole number" : "a number", least, value);
+                   isWholeNumber(key) ? "a whole number" : "a number", least, value);
     if (key == "floor" && value > 1)
       return makeError(ExitCode::Usage,
                        fmt::format("--lr-schedule: floor: expected at most 1, the factor after the "
@@ -55,7 +57,7 @@ llvm::Expected<LearningRates> LearningRates::parse(llvm::StringRef text, int64_t
     if (!hasSteps)
       value = static_cast<double>(runSteps);
   }
-  TRY(checkNumbers(parsed));
+  TRY(checkRates(parsed));
   // A run that is shorter than the warmup may be a trial.
   if (hasSteps && parsed["warmup"] > parsed["steps"])
     return makeError(ExitCode::Usage,

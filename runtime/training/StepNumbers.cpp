@@ -54,12 +54,14 @@ bool isBad(const StepNumbers::value_type &entry) { return !isFiniteNumber(entry.
 std::string helpForNotFinite(bool mayDiverge, bool mayCountNothing) {
   std::string help;
   if (mayDiverge)
-    help = "choose a smaller learning rate, or clip the gradients with --clip-norm: the step before "
-           "was finite; ";
+    help =
+        "choose a smaller learning rate, or clip the gradients with --clip-norm: the step before "
+        "was finite; ";
   help += "--on-nan skip leaves such a step out";
   if (mayCountNothing)
-    help += "; if the loss is a mean and this micro-batch has no element that counts, let the model "
-            "return (sum, count), which needs some in the whole batch only";
+    help +=
+        "; if the loss is a mean and this micro-batch has no element that counts, let the model "
+        "return (sum, count), which needs some in the whole batch only";
   return help;
 }
 
@@ -77,14 +79,13 @@ llvm::Expected<StepNorm> judge(const StepNumbers &numbers, bool skipsNan,
   if (!result.isFinite && !skipsNan) {
     const double found = first->second.item<double>();
     const double value = std::isnan(found) ? NAN : found; // without a sign
-    return makeError(
-        ExitCode::NotFinite,
-        isLoss ? fmt::format("{}micro-batch {}: expected a finite loss, got {}",
-                             lossStage ? fmt::format("stage {}, ", *lossStage) : "",
-                             -1 - first->first, value)
-               : fmt::format("{}: expected finite gradients, got the norm {}",
-                             nameOf(static_cast<size_t>(first->first)), value),
-        helpForNotFinite(mayDiverge, isLoss && std::isnan(value)));
+    return makeError(ExitCode::NotFinite,
+                     isLoss ? fmt::format("{}micro-batch {}: expected a finite loss, got {}",
+                                          lossStage ? fmt::format("stage {}, ", *lossStage) : "",
+                                          -1 - first->first, value)
+                            : fmt::format("{}: expected finite gradients, got the norm {}",
+                                          nameOf(static_cast<size_t>(first->first)), value),
+                     helpForNotFinite(mayDiverge, isLoss && std::isnan(value)));
   }
   result.total = normOf(numbers);
   return result;
