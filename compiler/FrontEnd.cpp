@@ -18,6 +18,7 @@
 #include "ir/support/Words.h"
 #include "ir/text/CanonicalText.h"
 #include "ir/torchfile/JoinLoss.h"
+#include "ir/torchfile/TorchFile.h"
 #include "ir/values/ArgumentText.h"
 #include "ir/values/BindArguments.h"
 #include "ir/values/DescribedArguments.h"
@@ -130,12 +131,30 @@ llvm::Expected<Model> FrontEnd::flatten(PassContext &context) {
   return std::get<Model>(std::move(model));
 }
 
+/// Of arguments that do not fit: which are the model's, and which the loss's.
+static llvm::Error withTargets(llvm::Error error, const Signature &joined, const std::string &path,
+                               const CompileOptions &options) {
+  const ErrorText text = describe(std::move(error));
+  torch::jit::Module model = TRY(loadMapped(path));
+  torch::jit::Method method = TRY(methodOf(model, path, options.method));
+  const size_t own = method.function().getSchema().arguments().size() - 1; // without self
+  const llvm::ArrayRef<InputSpec> all(joined.inputs);
+  return makeError(
+      text.code, text.message,
+      fmt::format("--inputs takes the arguments of the model ({}) and then the targets "
+                  "of the loss ({})",
+                  listArguments(all.take_front(own)), listArguments(all.drop_front(own))));
+}
+
 llvm::Expected<std::vector<c10::IValue>> FrontEnd::exampleInputs(const Model &model,
                                                                  const std::string &inputs) const {
   if (inputs.empty())
     return std::vector<c10::IValue>{};
   Arguments arguments = TRY(argumentsFromOption(inputs));
-  return bindArguments(model.signature, argumentTypes(model), arguments);
+  auto values = bindArguments(model.signature, argumentTypes(model), arguments);
+  if (values || options_.loss.empty())
+    return values;
+  return withTargets(values.takeError(), model.signature, path_, options_);
 }
 
 llvm::Expected<std::vector<Values>> FrontEnd::allExamples(const Model &model,

@@ -2,7 +2,6 @@
 
 #include "compiler/CheckpointWeights.h"
 #include "compiler/MergeOutput.h"
-#include "ir/SourceMode.h"
 #include "ir/TensorBytes.h"
 #include "ir/TensorKey.h"
 #include "ir/TorchError.h"
@@ -188,7 +187,8 @@ llvm::Expected<MergeIntoReport> mergeInto(const std::string &directory, const st
   if (!state.empty() && !directory.empty())
     TRY(checkComplete(directory, state,
                       [&](const std::string &name) { return weights.count(name) > 0; }));
-  torch::jit::Module module = TRY(loadSource(model, SourceMode()));
+  // Not loadSource: what it inserts for a run would be saved.
+  torch::jit::Module module = TRY(loadMapped(model));
   MergeIntoReport report;
   TRY(replaceAll(module, model, weights, report));
   TRY(writeModule(module, output, force, report));
@@ -204,7 +204,7 @@ llvm::Expected<MergeIntoReport> mergeCheckpointInto(const std::string &directory
   CheckpointValues values = TRY(valuesOf(path, report.warnings));
   if (!directory.empty())
     TRY(checkComplete(directory, path, [&](const std::string &name) { return values.find(name); }));
-  torch::jit::Module module = TRY(loadSource(model, SourceMode()));
+  torch::jit::Module module = TRY(loadMapped(model));
   if (llvm::Error error = fillModel(module, values, report))
     return withContext(std::move(error), model);
   TRY(writeModule(module, output, force, report));

@@ -90,6 +90,7 @@ llvm::Expected<TrainedStep> Pipeline::Impl::step(std::vector<BatchParts> batches
   data.clipNorm = options.clipNorm;
   data.keepsGradients = options.keepGradients;
   data.skipsNan = options.onNan == OnNan::Skip;
+  data.mayDiverge = training->rates.optimizer && calls > 0 && training->skipped.inARow() == 0;
   llvm::Error error = runBatches(batches, stats);
   for (auto &executor : core->executors)
     if (!error)

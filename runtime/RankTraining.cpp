@@ -361,7 +361,7 @@ llvm::Error RankTraining::decide(TrainingData &data) {
         return fmt::format("parameter {} of stage {}", training.parameters[parameter].name,
                            training.owner(parameter, plan_.stages).stage);
       },
-      stageOfLeaf(plan_, training.loss)));
+      stageOfLeaf(plan_, training.loss), data.mayDiverge));
   total_ = judged.total;
   skips_ = skips_ || !judged.isFinite;
   if (rank_ == 0)

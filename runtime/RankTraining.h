@@ -24,6 +24,7 @@ struct TrainingData {
   double clipNorm = 0;                 // 0: no clipping
   bool keepsGradients = false;         // as they are before clipping
   bool skipsNan = false;               // false: a step that is not finite fails
+  bool mayDiverge = false;             // see judge()
   std::optional<double> count; // found, of a loss that is a pair: the sum over micro-batches
   at::Tensor gradientNorm;     // found
   bool skipped = false;        // found: nothing was updated

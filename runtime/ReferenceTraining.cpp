@@ -280,9 +280,10 @@ llvm::Expected<TrainedStep> ReferenceTraining::endStep(const StepSums &sums, uin
   for (size_t i = 0; i < gradients.size(); ++i)
     if (gradients[i].defined())
       numbers[static_cast<int64_t>(i)] = gradientNorm(gradients[i]);
-  const StepNorm judged = TRY(judge(numbers, options.onNan == OnNan::Skip, [&](size_t parameter) {
-    return "parameter " + tensors[parameter].names.front();
-  }));
+  const StepNorm judged = TRY(judge(
+      numbers, options.onNan == OnNan::Skip,
+      [&](size_t parameter) { return "parameter " + tensors[parameter].names.front(); },
+      std::nullopt, optimizer && step > 0 && skipped.inARow() == 0));
   result.gradientNorm = judged.total.item<double>();
   result.skipped = !judged.isFinite || !isCounted;
   if (result.skipped)

@@ -131,13 +131,6 @@ std::string kindText(const c10::IValue &value) {
   return value.tagKind();
 }
 
-std::string listArguments(const Signature &signature) {
-  std::string names;
-  for (const InputSpec &input : signature.inputs)
-    names += (names.empty() ? "" : ", ") + input.name;
-  return names.empty() ? "no arguments" : names;
-}
-
 using Slots = std::vector<std::optional<c10::IValue>>;
 
 llvm::Error placeKeywords(const Signature &signature, const Arguments &arguments, Slots &slots) {
@@ -146,7 +139,7 @@ llvm::Error placeKeywords(const Signature &signature, const Arguments &arguments
         llvm::find_if(signature.inputs, [&](const InputSpec &spec) { return spec.name == name; });
     if (input == signature.inputs.end())
       return failf(ExitCode::Usage, "argument {}: expected one of {}, got an unknown name", name,
-                   listArguments(signature));
+                   listArguments(signature.inputs));
     auto &slot = slots[input - signature.inputs.begin()];
     if (slot)
       return failf(ExitCode::Usage, "argument {}: expected one value, got two", name);
@@ -156,6 +149,13 @@ llvm::Error placeKeywords(const Signature &signature, const Arguments &arguments
 }
 
 } // namespace
+
+std::string listArguments(llvm::ArrayRef<InputSpec> inputs) {
+  std::string names;
+  for (const InputSpec &input : inputs)
+    names += (names.empty() ? "" : ", ") + input.name;
+  return names.empty() ? "no arguments" : names;
+}
 
 std::optional<c10::IValue> asDeclared(const c10::IValue &value, const c10::TypePtr &type) {
   return convert(value, type);
@@ -167,7 +167,8 @@ llvm::Expected<std::vector<c10::IValue>> bindArguments(const Signature &signatur
   PIPEC_ASSERT(types.size() == signature.inputs.size(), "one type per input");
   if (arguments.positional.size() > signature.inputs.size())
     return failf(ExitCode::Usage, "arguments: expected at most {} ({}), got {}",
-                 signature.inputs.size(), listArguments(signature), arguments.positional.size());
+                 signature.inputs.size(), listArguments(signature.inputs),
+                 arguments.positional.size());
   Slots slots(signature.inputs.size());
   llvm::copy(arguments.positional, slots.begin());
   TRY(placeKeywords(signature, arguments, slots));

@@ -15,6 +15,9 @@ llvm::Expected<std::vector<c10::IValue>> bindArguments(const Signature &signatur
                                                        llvm::ArrayRef<c10::TypePtr> types,
                                                        const Arguments &arguments);
 
+/// "x, target", or "no arguments".
+std::string listArguments(llvm::ArrayRef<InputSpec> inputs);
+
 /// The value as a declared type has it: a generic list becomes List[Tensor]. Nothing: it has
 /// another type.
 std::optional<c10::IValue> asDeclared(const c10::IValue &value, const c10::TypePtr &type);

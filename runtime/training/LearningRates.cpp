@@ -4,33 +4,66 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace pipec {
+
+namespace {
+
+constexpr double kNotGiven = std::numeric_limits<double>::quiet_NaN(); // no text reads as NaN
+
+bool isWholeNumber(llvm::StringRef key) {
+  return key == "warmup" || key == "steps" || key == "every";
+}
+
+llvm::Error checkRates(const NamedSettings &rates) {
+  for (const auto &[key, value] : rates.settings) {
+    const double least = key == "steps" || key == "every" ? 1 : 0;
+    if (value < least || (isWholeNumber(key) && value != std::floor(value)))
+      return failf(ExitCode::Usage, "--lr-schedule: {}: expected {} of at least {}, got {}", key,
+                   isWholeNumber(key) ? "a whole number" : "a number", least, value);
+    if (key == "floor" && value > 1)
+      return makeError(ExitCode::Usage,
+                       fmt::format("--lr-schedule: floor: expected at most 1, the factor after the "
+                                   "warmup, got {}",
+                                   value),
+                       "the floor is a part of the optimizer's learning rate: floor=0.1");
+  }
+  return llvm::Error::success();
+}
+
+} // namespace
 
 llvm::Expected<LearningRates> LearningRates::parse(llvm::StringRef text, int64_t runSteps) {
   static const std::vector<SettingsRow> rows = {
       {"constant", {{"warmup", 0}}},
-      {"cosine", {{"warmup", 0}, {"steps", 0}, {"floor", 0}}},
-      {"linear", {{"warmup", 0}, {"steps", 0}, {"floor", 0}}},
-      {"step", {{"warmup", 0}, {"every", 0}, {"gamma", 0.1}}}};
+      {"cosine", {{"warmup", 0}, {"steps", kNotGiven}, {"floor", 0}}},
+      {"linear", {{"warmup", 0}, {"steps", kNotGiven}, {"floor", 0}}},
+      {"step", {{"warmup", 0}, {"every", kNotGiven}, {"gamma", 0.1}}}};
   LearningRates rates;
   if (text.empty())
     return rates;
   NamedSettings parsed = TRY(parseSettings(text, "--lr-schedule", rows));
-  if (parsed.name == "step" && !text.contains("every"))
-    return makeError(ExitCode::Usage,
-                     "--lr-schedule: step: expected every=N with it, the steps after which the "
-                     "rate is multiplied by gamma, got none",
-                     "write step,every=N, or step,every=N,gamma=0.1");
+  bool hasSteps = false;
   for (auto &[key, value] : parsed.settings) {
-    if (key == "steps" && value == 0)
+    if (key == "every" && std::isnan(value))
+      return makeError(ExitCode::Usage,
+                       "--lr-schedule: step: expected every=N with it, the steps after which the "
+                       "rate is multiplied by gamma, got none",
+                       "write step,every=N, or step,every=N,gamma=0.1");
+    if (key != "steps")
+      continue;
+    hasSteps = !std::isnan(value);
+    if (!hasSteps)
       value = static_cast<double>(runSteps);
-    const bool whole = key == "warmup" || key == "steps" || key == "every";
-    const double least = key == "steps" || key == "every" ? 1 : 0;
-    if (value < least || (whole && value != std::floor(value)))
-      return failf(ExitCode::Usage, "--lr-schedule: {}: expected {} of at least {}, got {}", key,
-                   whole ? "a whole number" : "a number", least, value);
   }
+  TRY(checkRates(parsed));
+  // A run that is shorter than the warmup may be a trial.
+  if (hasSteps && parsed["warmup"] > parsed["steps"])
+    return makeError(ExitCode::Usage,
+                     fmt::format("--lr-schedule: warmup: expected at most {}, its steps, got {}",
+                                 parsed["steps"], parsed["warmup"]),
+                     "steps counts those of the warmup, too");
   rates.settings_ = std::move(parsed);
   return rates;
 }

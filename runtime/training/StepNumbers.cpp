@@ -50,11 +50,26 @@ namespace {
 
 bool isBad(const StepNumbers::value_type &entry) { return !isFiniteNumber(entry.second); }
 
+/// mayCountNothing: a mean over no elements is 0 / 0.
+std::string helpForNotFinite(bool mayDiverge, bool mayCountNothing) {
+  std::string help;
+  if (mayDiverge)
+    help =
+        "choose a smaller learning rate, or clip the gradients with --clip-norm: the step before "
+        "was finite; ";
+  help += "--on-nan skip leaves such a step out";
+  if (mayCountNothing)
+    help +=
+        "; if the loss is a mean and this micro-batch has no element that counts, let the model "
+        "return (sum, count), which needs some in the whole batch only";
+  return help;
+}
+
 } // namespace
 
 llvm::Expected<StepNorm> judge(const StepNumbers &numbers, bool skipsNan,
                                const std::function<std::string(size_t parameter)> &nameOf,
-                               std::optional<size_t> lossStage) {
+                               std::optional<size_t> lossStage, bool mayDiverge) {
   StepNorm result;
   const auto norms = numbers.lower_bound(0); // before it the losses, the last micro-batch first
   const auto bad = std::find_if(std::make_reverse_iterator(norms), numbers.rend(), isBad);
@@ -63,20 +78,14 @@ llvm::Expected<StepNorm> judge(const StepNumbers &numbers, bool skipsNan,
   result.isFinite = first == numbers.end();
   if (!result.isFinite && !skipsNan) {
     const double found = first->second.item<double>();
-    const double value = std::isnan(found) ? NAN : found;     // without a sign
-    const bool mayCountNothing = isLoss && std::isnan(value); // a mean over no elements is 0 / 0
-    return makeError(
-        ExitCode::NotFinite,
-        isLoss ? fmt::format("{}micro-batch {}: expected a finite loss, got {}",
-                             lossStage ? fmt::format("stage {}, ", *lossStage) : "",
-                             -1 - first->first, value)
-               : fmt::format("{}: expected finite gradients, got the norm {}",
-                             nameOf(static_cast<size_t>(first->first)), value),
-        std::string("--on-nan skip leaves such a step out") +
-            (mayCountNothing ? "; if the loss is a mean and this micro-batch has no element that "
-                               "counts, let the model return (sum, count), which needs some in the "
-                               "whole batch only"
-                             : ""));
+    const double value = std::isnan(found) ? NAN : found; // without a sign
+    return makeError(ExitCode::NotFinite,
+                     isLoss ? fmt::format("{}micro-batch {}: expected a finite loss, got {}",
+                                          lossStage ? fmt::format("stage {}, ", *lossStage) : "",
+                                          -1 - first->first, value)
+                            : fmt::format("{}: expected finite gradients, got the norm {}",
+                                          nameOf(static_cast<size_t>(first->first)), value),
+                     helpForNotFinite(mayDiverge, isLoss && std::isnan(value)));
   }
   result.total = normOf(numbers);
   return result;

@@ -21,10 +21,12 @@ struct StepNorm {
 };
 
 /// Errors: NotFinite naming the first micro-batch or parameter, unless `skipsNan`. `lossStage`: the
-/// stage that makes the loss; absent: the model is not cut. Throws LibTorch's exceptions.
+/// stage that makes the loss; absent: the model is not cut. `mayDiverge`: the step before was
+/// finite and has changed weights. Throws LibTorch's exceptions.
 llvm::Expected<StepNorm> judge(const StepNumbers &numbers, bool skipsNan,
                                const std::function<std::string(size_t parameter)> &nameOf,
-                               std::optional<size_t> lossStage = std::nullopt);
+                               std::optional<size_t> lossStage = std::nullopt,
+                               bool mayDiverge = false);
 
 /// The norm of all gradients, as judge() finds it.
 at::Tensor normOf(const StepNumbers &numbers);

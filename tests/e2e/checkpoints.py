@@ -255,6 +255,14 @@ class Checkpoints(e2e.Case):
                      "--lr-schedule: this run has linear,", "--threads: this run has 2", "--freeze: this run has a.*", "--loss-reduction: this run has sum"):
             self.assertIn("warning: " + text, done.err)
 
+        self.train(pipe, "--inputs", "micro.pt", *run[4:], "--steps", 4, "--checkpoint", self.fresh("one"))
+        done = self.pipec(0, "pipe-run", pipe, "--train", "--inputs", "data.pt", *run[4:], "--steps", 6, "--resume=one")
+        self.assertIn("warning: --inputs: this run has a batch of 25, the checkpoint was written with 5\n", done.err)
+        done = self.pipec(0, "pipe-run", pipe, "--train", "--inputs", "micro.pt", *run[4:], "--steps", 6, "--resume=one")
+        self.assertNotIn("warning:", done.err)
+        Path("a-file").write_text("")
+        self.refused(IO, "--checkpoint: cannot read a-file: not a directory", "pipe-run", pipe, "--train", "--inputs", "micro.pt", "--checkpoint", "a-file")
+
         data = torch.load("data.pt")
         for what in self.saved(lambda: Other(7), *data, 2, "wide"):
             self.refused(USAGE, ["a.weight: expected float32[7, 6], as in the model, got float32[6, 6]", "help: pass the model"], "pipe-run", what, "--train", *run,

@@ -124,6 +124,30 @@ class Into(Merge):
         self.sameBits(values, merged.w.detach())
         self.sameBits(values.t(), merged.turned)
 
+    def testTheCodeIsTheAuthors(self):
+        """Nothing of what a run inserts, such as the check of an LSTM's state, gets into the file: plain PyTorch does not know it."""
+        class Recurrent(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.r, self.o = torch.nn.LSTM(4, 8, batch_first=True), torch.nn.Linear(8, 3)
+
+            def forward(self, x, y):
+                return torch.nn.functional.mse_loss(self.o(self.r(x)[0][:, -1]), y)
+
+        model = self.save(Recurrent, training=True)
+        torch.save((torch.randn(8, 5, 4), torch.randn(8, 3)), "recurrent.inputs.pt")
+        self.pipec(0, "pipe-run", model, "--train", "--inputs", "recurrent.inputs.pt", "--optimizer", "sgd,lr=0.1", "--output", "recurrent.state.pt",
+                   "--checkpoint", "recurrent.checkpoints", "--force")
+        source, state = torch.jit.load(model), torch.load("recurrent.state.pt")
+        for options in (["--state", "recurrent.state.pt"], ["--checkpoint", "recurrent.checkpoints"]):
+            with self.subTest(options=options):
+                self.pipec(0, "pipe-merge", *options, "--into", model, "-o", "recurrent.pt", "--force", saying="wrote recurrent.pt")
+                merged = torch.jit.load("recurrent.pt")
+                for name in ("", "r", "o"):
+                    self.assertEqual(merged.get_submodule(name).code, source.get_submodule(name).code, name)
+                for name, value in merged.state_dict().items():
+                    self.sameBits(state[name], value, name)
+
 
 class Signatures(Merge):
     def schema(self, module, method="forward"):

@@ -493,6 +493,13 @@ class TrainRuns(e2e.Case):
             self.assertEqual(done.code, NOT_FINITE, done)
             self.assertIn("step 2: expected fewer than 2 steps in a row", done.err)
 
+    def testADivergingTraining(self):
+        """The first advice on a step that is not finite after finite ones is on the learning rate, not on the data."""
+        model, pipe, batch = self.family("mlp")
+        advice = "help: choose a smaller learning rate, or clip the gradients with --clip-norm: the step before was finite; --on-nan skip"
+        for what in (model, pipe):
+            self.pipec(NOT_FINITE, "pipe-run", what, "--train", "--inputs", batch, "--microbatches", 2, "--steps", 9, "--optimizer", "sgd,lr=1e38", saying=advice)
+
     def testAStageThatFails(self):
         run = [*self.saved(Raises, torch.randn(8, 4)), "--microbatches", 4, *SGD]
         x = torch.randn(8, 4)
@@ -533,6 +540,7 @@ class TrainRuns(e2e.Case):
     def testOptionsThatDoNotFit(self):
         model, pipe, batch = self.family("mlp")
         run = ["--train", "--inputs", batch]
+        self.pipec(0, "pipe-compile", model, "--infer", "--stages", 2, "--inputs", batch, "-o", "evaluated.pipe", "--force")
         for what in (model, pipe):
             for options, saying in (
                     (["--optimizer", "sdg"], 'expected one of sgd, adam, adamw, rmsprop, adagrad, got "sdg"'),
@@ -547,6 +555,11 @@ class TrainRuns(e2e.Case):
                     ([*SGD, "--lr-schedule", "sine"], "expected one of constant, cosine, linear, step"),
                     ([*SGD, "--lr-schedule", "step"], "step: expected every=N with it"),
                     ([*SGD, "--lr-schedule", "step,every=0"], "every: expected a whole number of at least 1, got 0"),
+                    ([*SGD, "--lr-schedule", "cosine,steps=0"], "steps: expected a whole number of at least 1, got 0"),
+                    ([*SGD, "--lr-schedule", "cosine,warmup=10,steps=5"], "warmup: expected at most 5, its steps, got 10"),
+                    ([*SGD, "--lr-schedule", "linear,floor=2"], "floor: expected at most 1, the factor after the warmup, got 2"),
+                    (["--presplit"], [f"--presplit: expected a list with the arguments of each micro-batch in {batch}, got a tensor as element 0",
+                                      "help: save a list with a tuple (x, target) for each micro-batch; leave --presplit out"]),
                     (["--on-nan", "ignore"], "--on-nan: expected stop, skip or skip:N, got ignore"),
                     (["--steps", 0], "--steps: expected at least 1, got 0"),
                     (["--batch", 4], "--batch: expected --data or --eval-data with it"),
@@ -570,6 +583,21 @@ class TrainRuns(e2e.Case):
         torch.save((x, target[:-1]), "uneven.pt")
         self.refused(USAGE, f"--data: expected as many samples in target as in x, {len(x)}, got {len(x) - 1}", "pipe-run", pipe, "--train", "--data",
                      "uneven.pt", "--batch", 2)
+        form = "help: save one value with all samples for each of x, target: torch.save((x, target), FILE), or a dict with these names"
+        torch.save(list(zip(x, target)), "samples.pt")
+        torch.save({"inputs": x, "targets": target}, "named.pt")
+        torch.save((x,), "x.pt")
+        for what in (pipe, model):
+            for name, saying in (("samples.pt", f"arguments: expected at most 2 (x, target), got {len(x)}"),
+                                 ("named.pt", "argument inputs: expected one of x, target, got an unknown name"),
+                                 ("x.pt", "argument target: expected a value of type Tensor, got none")):
+                self.refused(USAGE, [f"error: --data: {saying}", form], "pipe-run", what, "--train", "--data", name, "--batch", 2)
+                self.refused(USAGE, [f"error: --eval-data: {saying}", form], "pipe-run", what, "--train", "--inputs", batch, "--eval-data", name,
+                             *(["--eval-artifact", "evaluated.pipe"] if what == pipe else []))
+            self.refused(USAGE, ["argument target: expected a value of type Tensor, got none", "help: --inputs, and after it --targets, give x, target: "],
+                         "pipe-run", what, "--train", "--inputs", "x.pt")
+            self.refused(USAGE, ["--train: expected --inputs or --data with it, got none", "help: the model takes x, target: pass a batch with --inputs"],
+                         "pipe-run", what, "--train")
         torch.save((x[:0], target[:0]), "empty.pt")
         self.refused(USAGE, "--data: x: expected samples, got an empty tensor", "pipe-run", pipe, "--train", "--data", "empty.pt", "--batch", 2)
         torch.save([(x[:0], target[:0])] * 2, "empty.parts.pt")
@@ -648,6 +676,10 @@ class TrainRuns(e2e.Case):
         torch.jit.script(Takes()).save("takes.pt")
         self.refused(USAGE, ["--loss: expected a forward that takes the model's result, Tuple[Tensor, Tensor], and then targets, got one that takes (int)"],
                      "pipe-compile", "body.pt", "--loss", "takes.pt", "--stages", 2, "--inputs", "batch.pt")
+        torch.save((x, 1.0), "alone.pt")
+        self.refused(USAGE, ["argument target: expected a value of type Tensor, got none",
+                             "help: --inputs takes the arguments of the model (x, scale) and then the targets of the loss (target, scale_of_loss)"],
+                     "pipe-compile", "body.pt", "--loss", "criterion.pt", "--stages", 3, "--inputs", "alone.pt")
         self.refused(USAGE, "--loss: expected a .pt, got an artifact", "pipe-run", "joined.pipe", *run, "--loss", "criterion.pt")
         self.refused(USAGE, "--loss-output: expected a .pt, got an artifact", "pipe-run", "joined.pipe", *run, "--loss-output", "loss")
 

@@ -67,6 +67,9 @@ TEST(LearningRates, FactorsFollowTheirFormulas) {
   EXPECT_EQ(step.factorAt(3), 0.5);
   EXPECT_EQ(step.factorAt(6), 0.25);
   EXPECT_EQ(errorOf(LearningRates::parse("cosine", 0)).code, ExitCode::Usage); // of how many steps?
+  const LearningRates trial = take(LearningRates::parse("cosine,warmup=10", 3));
+  EXPECT_DOUBLE_EQ(trial.factorAt(2), 3.0 / 11);
+  EXPECT_EQ(trial.text(), "cosine,warmup=10,steps=3,floor=0");
 }
 
 TEST(LearningRates, MistakesAreNamed) {
@@ -74,6 +77,9 @@ TEST(LearningRates, MistakesAreNamed) {
        {std::pair("step", "step: expected every=N with it"),
         {"step,gamma=0.5", "step: expected every=N with it"},
         {"step,every=0", "every: expected a whole number of at least 1, got 0"},
+        {"cosine,steps=0", "steps: expected a whole number of at least 1, got 0"},
+        {"cosine,warmup=10,steps=5", "warmup: expected at most 5, its steps, got 10"},
+        {"linear,floor=2", "floor: expected at most 1, the factor after the warmup, got 2"},
         {"cosin", "did you mean cosine?"},
         {"cosine,warmups=3", "did you mean warmup?"}})
     EXPECT_TRUE(failedWith(LearningRates::parse(text, 10), ExitCode::Usage, part)) << text;
@@ -157,6 +163,9 @@ TEST(StepNumbers, TheFirstThatIsNotFiniteIsNamed) {
   EXPECT_EQ(error.message, "micro-batch 1: expected a finite loss, got nan");
   error = errorOf(judge(numbers, false, nameOf, 3));
   EXPECT_EQ(error.message, "stage 3, micro-batch 1: expected a finite loss, got nan");
+  EXPECT_EQ(error.help.find("--on-nan skip"), 0u); // nothing was updated yet: it is the data
+  error = errorOf(judge(numbers, false, nameOf, 3, /*mayDiverge=*/true));
+  EXPECT_EQ(error.help.find("choose a smaller learning rate"), 0u) << error.help;
 }
 
 TEST(StepNumbers, SkippedStepsInARow) {

@@ -15,9 +15,11 @@ namespace pipec {
 llvm::Expected<EvalRuns> EvalRuns::read(const Trainer &trainer, const std::string &path,
                                         int64_t batch, LossReduction reduction) {
   Arguments arguments = TRY(readSamples(path));
-  std::vector<c10::IValue> values = TRY(trainer.bind(arguments));
+  llvm::Expected<std::vector<c10::IValue>> values = trainer.bind(arguments);
+  if (!values)
+    return withFormOfSamples(values.takeError(), trainer.signature());
   TrainingBatches batches = TRY(TrainingBatches::cut(
-      trainer.signature(), std::move(values), batch ? batch : std::numeric_limits<int64_t>::max(),
+      trainer.signature(), std::move(*values), batch ? batch : std::numeric_limits<int64_t>::max(),
       /*shuffle=*/false, /*seed=*/0));
   return EvalRuns(std::move(batches), reduction);
 }

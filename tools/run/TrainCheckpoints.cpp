@@ -85,9 +85,15 @@ llvm::Error TrainCheckpoints::checkOptions() {
   return llvm::Error::success();
 }
 
+/// Those in the directory of --checkpoint.
+static llvm::Expected<std::vector<int64_t>> stepsOfOption() {
+  llvm::Expected<std::vector<int64_t>> steps = checkpointSteps(checkpointOption);
+  return steps ? std::move(steps) : withContext(steps.takeError(), "--checkpoint");
+}
+
 /// Refuses to mix the checkpoints of this run with those of another one.
 llvm::Error TrainCheckpoints::refuseOthers() const {
-  std::vector<int64_t> steps = TRY(checkpointSteps(checkpointOption));
+  std::vector<int64_t> steps = TRY(stepsOfOption());
   if (steps.empty())
     return llvm::Error::success();
   if (!resumed_)
@@ -136,6 +142,8 @@ llvm::Error TrainCheckpoints::resumeFrom(const std::string &path, bool passOverD
         fmt::format("--seed: expected {}, that of the checkpoint, got {}", resumed->seed, *seed),
         "leave it out: a resume takes the seed of the checkpoint");
   TRY(batches.checkPosition(resumed->program));
+  if (const std::string warning = batches.otherBatch(resumed->program); !warning.empty())
+    printWarning(warning);
   batches.setSeed(resumed->seed);
   for (const std::string &difference : resumed->differences)
     printWarning(difference);
@@ -147,7 +155,7 @@ llvm::Error TrainCheckpoints::resumeFrom(const std::string &path, bool passOverD
 llvm::Expected<int64_t> TrainCheckpoints::begin(TrainingBatches &batches,
                                                 std::optional<uint64_t> seed) {
   if (isAuto()) {
-    std::vector<int64_t> steps = TRY(checkpointSteps(checkpointOption));
+    std::vector<int64_t> steps = TRY(stepsOfOption());
     if (steps.empty())
       printNote(checkpointOption + " has no checkpoint yet: starting at step 0");
     else

@@ -36,7 +36,7 @@ public:
   TrainingBatches &batches() { return batches_; } // without samples if they are cut before
 
 private:
-  TrainingBatches batches_ = TrainingBatches::fixed({});
+  TrainingBatches batches_ = TrainingBatches::fixed({}, {});
   std::optional<Trainer::Batches> presplit_; // the same in every step
   int64_t count_ = 1;
   int64_t accumulate_ = 1;

@@ -1,7 +1,9 @@
 #include "tools/run/TrainingBatches.h"
 
 #include "ir/batch/ArgumentCut.h"
+#include "ir/batch/MicroBatch.h"
 #include "ir/support/Try.h"
+#include "ir/values/BindArguments.h"
 #include "ir/values/MapTensors.h"
 #include "ir/values/ValueFiles.h"
 #include "llvm/ADT/StringExtras.h"
@@ -15,8 +17,10 @@
 
 namespace pipec {
 
-TrainingBatches TrainingBatches::fixed(std::vector<c10::IValue> values) {
+TrainingBatches TrainingBatches::fixed(const Signature &signature,
+                                       std::vector<c10::IValue> values) {
   TrainingBatches batches;
+  batches.samples_ = batchSizeOr(0, signature, values);
   batches.values_ = std::move(values);
   return batches;
 }
@@ -142,8 +146,11 @@ std::vector<c10::IValue> TrainingBatches::batch(int64_t step) const {
 
 std::map<std::string, std::string> TrainingBatches::position(int64_t steps) const {
   const std::string group = std::to_string(group_);
-  if (size_ == 0)
+  if (size_ == 0 && samples_ == 0)
     return {{"data", "one batch"}, {"batches_per_step", group}};
+  if (size_ == 0)
+    return {
+        {"data", "one batch"}, {"batches_per_step", group}, {"samples", std::to_string(samples_)}};
   steps *= group_; // of the data
   return {{"data", "samples"},
           {"batches_per_step", group},
@@ -162,6 +169,8 @@ llvm::Error TrainingBatches::checkPosition(const std::map<std::string, std::stri
                                                          {"shuffle", "--shuffle"},
                                                          {"batches_per_step", "--accumulate"}};
   for (const auto &[key, option] : fixed) {
+    if (size_ == 0 && key == std::string("samples")) // a batch has no position: see otherBatch()
+      continue;
     const auto before = saved.find(key), after = now.find(key);
     const std::string expected = before == saved.end() ? "none" : before->second;
     const std::string got = after == now.end() ? "none" : after->second;
@@ -178,6 +187,15 @@ llvm::Error TrainingBatches::checkPosition(const std::map<std::string, std::stri
   return llvm::Error::success();
 }
 
+std::string TrainingBatches::otherBatch(const std::map<std::string, std::string> &saved) const {
+  const auto before = saved.find("samples");
+  if (size_ != 0 || samples_ == 0 || before == saved.end() ||
+      before->second == std::to_string(samples_))
+    return "";
+  return fmt::format("--inputs: this run has a batch of {}, the checkpoint was written with {}",
+                     samples_, before->second);
+}
+
 llvm::Expected<Arguments> readSamples(const std::string &path) {
   c10::IValue value = TRY(readValue(path));
   const bool isPair = value.isTuple() && value.toTupleRef().elements().size() == 2;
@@ -191,6 +209,16 @@ llvm::Expected<Arguments> readSamples(const std::string &path) {
     all.keyword.insert(all.keyword.end(), arguments.keyword.begin(), arguments.keyword.end());
   }
   return all;
+}
+
+llvm::Error withFormOfSamples(llvm::Error error, const Signature &signature) {
+  ErrorText text = describe(std::move(error));
+  const std::string names = listArguments(signature.inputs);
+  if (text.help.empty() && !signature.inputs.empty())
+    text.help = fmt::format("save one value with all samples for each of {0}: torch.save(({0}), "
+                            "FILE), or a dict with these names",
+                            names);
+  return makeError(text.code, text.message, text.help);
 }
 
 } // namespace pipec

@@ -1,6 +1,8 @@
 // The batches that a training is given, step by step.
 #pragma once
 
+#include "ir/plan/Plan.h"
+#include "ir/support/Error.h"
 #include "ir/values/Arguments.h"
 
 #include <map>
@@ -14,7 +16,7 @@ namespace pipec {
 class TrainingBatches {
 public:
   /// Every step has these values, one per input of the signature.
-  static TrainingBatches fixed(std::vector<c10::IValue> values);
+  static TrainingBatches fixed(const Signature &signature, std::vector<c10::IValue> values);
   /// Steps have `size` samples, the last one of an epoch those that are left. Tensors of `values`
   /// that have the size of the first one along their batch dimension (of a signature without one:
   /// 0) are cut; everything else is in each batch. Errors: Usage for values without samples.
@@ -42,6 +44,9 @@ public:
   /// Errors: Usage if a checkpoint has other samples or steps than these, whose place would mean
   /// something else here.
   llvm::Error checkPosition(const std::map<std::string, std::string> &saved) const;
+  /// A warning if the one batch of every step has other samples than that of a checkpoint; empty:
+  /// none.
+  std::string otherBatch(const std::map<std::string, std::string> &saved) const;
   /// Of the order: before the first batch.
   void setSeed(uint64_t seed) { seed_ = seed; }
   /// A step of the training takes this many batches; only position() wants to know.
@@ -53,7 +58,8 @@ private:
   std::vector<c10::IValue> values_;
   std::vector<std::optional<int64_t>> dims_; // per value: along which it is cut
   bool assumed_ = false;                     // the dimensions
-  int64_t samples_ = 0, size_ = 0;           // 0: fixed
+  int64_t samples_ = 0;                      // 0: not known
+  int64_t size_ = 0;                         // of a batch; 0: fixed
   int64_t group_ = 1;
   bool shuffle_ = false;
   uint64_t seed_ = 0;
@@ -64,5 +70,7 @@ private:
 /// The arguments of a training from a file: a pair of inputs and targets, or inputs alone. Each is
 /// a tensor or a tuple of positional arguments. Errors: those of readValue.
 llvm::Expected<Arguments> readSamples(const std::string &path);
+/// An error about these arguments, with how the file should be.
+llvm::Error withFormOfSamples(llvm::Error error, const Signature &signature);
 
 } // namespace pipec
