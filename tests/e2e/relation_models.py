@@ -793,7 +793,9 @@ class PlacesInColumns(Layers):
             return y * ((torch.arange(n)[:, None] - 29).clamp(min=0) + 1)
         if way == 3:
             return (y.t() * (torch.arange(n).reshape(1, n) < 30)).t()
-        return y * torch.where(torch.arange(n).reshape(n, 1).float() + 1 > 30, 2.0, 1.0)
+        if way == 4:
+            return y * torch.where(torch.arange(n).reshape(n, 1).float() + 1 > 30, 2.0, 1.0)
+        return y + (torch.arange(n) / 30).to(torch.long).unsqueeze(1)
 
 
 class OwnColumns(Layers):

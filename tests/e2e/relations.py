@@ -69,7 +69,7 @@ class Relations(e2e.Case):
                 self.assertFalse(whole.shape == parts.shape and torch.allclose(whole, parts, rtol=1e-4, atol=1e-5), "the warning is true")
 
     def testPlacesInColumns(self):
-        for way, operator in enumerate(("aten::lt", "aten::lt", "aten::clamp", "aten::lt", "aten::gt")):
+        for way, operator in enumerate(("aten::lt", "aten::lt", "aten::clamp", "aten::lt", "aten::gt", "aten::to")):
             with self.subTest(way=way):
                 result = self.compile("PlacesInColumns", (*x(), way))
                 self.assertRegex(result.err, f"warning: the result of a batch of 31 differs from that of micro-batches of .*{operator}")
