@@ -67,6 +67,7 @@ private:
   FrontEnd frontEnd_;
   Planning planning_;
   TypeDecisions decisions_;                    // of the types of the example
+  std::string norms_;                          // of DiscoveryOptions
   std::optional<LossLeaves> loss_;             // of a training
   std::vector<std::string> mayReturnArgument_; // see PassContext
   std::optional<PlannedCuts> given_;           // of an evaluation: where the training is cut

@@ -159,7 +159,7 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   BatchDiscovery found = TRY(discoverBatch(model.signature, inputs, options, runAll));
   llvm::append_range(context.notes, found.notes);
   llvm::append_range(context.warnings, found.warnings);
-  noteSampleRelations(model, found, context, runAll, options.drawsRandom());
+  noteSampleRelations(model, found, context, runAll, options.drawsRandom(), options.norms);
   noteState(model, context);
   std::vector<ExampleRun> runs = TRY(runsOf(found.trial, model.signature));
   for (size_t k = 1; k < examples.size(); ++k)
@@ -184,7 +184,8 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
                       std::move(parts),
                       whyFixed(found.trial),
                       std::move(found.shown),
-                      std::move(found.suggestion)};
+                      std::move(found.suggestion),
+                      std::move(options.norms)};
 }
 
 llvm::Error explainExample(llvm::Error error, const std::string &path, const SourceMode &mode,

@@ -31,6 +31,7 @@ struct ExampleStudy {
   std::string fixedBatch;           // why the batch has one size; empty: it has any
   std::vector<bool> shown;          // per output leaf: the runs confirm its merge rule
   std::string batchDims;            // a --batch-dim of which a trial fits better; or empty
+  std::string norms;                // of DiscoveryOptions
 };
 
 /// The user's choices for arguments and results.

@@ -259,7 +259,8 @@ llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model, PassContext &con
         {},
         "",
         {},
-        {}};
+        {},
+        ""};
   }
   std::vector<Values> examples = TRY(allExamples(model, inputs));
   phases_.begin("running the source on the example");

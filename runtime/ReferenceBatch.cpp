@@ -46,9 +46,8 @@ llvm::Expected<BatchDiscovery> Reference::Impl::discover(Signature &of,
   how.listsValues = listsValuesIn(*module);
   how.writesState = assignsState;
   how.trains = training != nullptr;
-  if (how.trains)
-    how.norms = TRY(guardTorch(ExitCode::Internal, path + ": reading training flags",
-                               [&] { return trainingModules(*module, options.method).norms(); }));
+  how.norms = TRY(guardTorch(ExitCode::Internal, path + ": reading training flags",
+                             [&] { return trainingModules(*module, options.method).norms(); }));
   how.trustsSizes = anyNodeInside(*module, mayRunForEverAtOtherSizes);
   auto runEach = [this](std::vector<std::vector<Values>> experiments, const RunRules &rules,
                         bool dropsNothing) {

@@ -5,6 +5,7 @@
 #include "compiler/samples/SampleRelations.h"
 #include "compiler/samples/SizeThresholds.h"
 #include "ir/NodeInfo.h"
+#include "ir/batch/DiscoveryNotes.h"
 #include "ir/batch/TrialSpecs.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
@@ -36,9 +37,9 @@ std::string named(llvm::ArrayRef<Node *> nodes) {
 class Noter {
 public:
   Noter(Model &model, BatchDiscovery &found, PassContext &context, ModelRuns runAll,
-        bool drawsRandom)
+        bool drawsRandom, const std::string &norms)
       : model_(model), found_(found), context_(context), runAll_(runAll), drawsRandom_(drawsRandom),
-        paths_(outputPaths(model.signature)) {}
+        norms_(norms), paths_(outputPaths(model.signature)) {}
 
   void note(const BatchForms &forms) {
     flopsPerSample_ = forms.flopsPerSample();
@@ -99,6 +100,8 @@ private:
     constexpr int64_t kSamples = 33;
     if (mixes() || !isCheap(kSamples, kMostFlops / 8))
       return;
+    if (!norms_.empty())
+      return tryBatch(kSamples, causeOfNorms(norms_));
     std::vector<Node *> combining;
     for (size_t l = 0; l < paths_.size(); ++l) {
       addTo(combining, relations.reaching[l]);
@@ -185,6 +188,7 @@ private:
   PassContext &context_;
   ModelRuns runAll_;
   bool drawsRandom_;
+  const std::string &norms_;
   std::vector<std::string> paths_;
   int64_t flopsPerSample_ = 0;
   std::vector<Node *> related_, averages_;
@@ -194,11 +198,11 @@ private:
 } // namespace
 
 void noteSampleRelations(Model &model, BatchDiscovery &found, PassContext &context,
-                         ModelRuns runAll, bool drawsRandom) {
+                         ModelRuns runAll, bool drawsRandom, const std::string &norms) {
   if (!found.notCut.empty() || !found.trial.runs() || !found.trial.partsRefusal.empty())
     return;
   if (const std::optional<BatchForms> forms = BatchForms::of(model, found.trial))
-    Noter(model, found, context, runAll, drawsRandom).note(*forms);
+    Noter(model, found, context, runAll, drawsRandom, norms).note(*forms);
 }
 
 } // namespace pipec

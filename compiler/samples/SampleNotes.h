@@ -11,8 +11,8 @@ namespace pipec {
 /// After discoverBatch, of a model whose batch is cut. Tries batch sizes around the constants that
 /// the model compares sizes with, and a batch of 33 samples, if that is cheap and the model draws
 /// no random numbers: results that differ then are warnings, and are no longer said to equal the
-/// whole batch's. Adds at most one note with what no run shows.
+/// whole batch's. Adds at most one note with what no run shows. `norms`: of DiscoveryOptions.
 void noteSampleRelations(Model &model, BatchDiscovery &found, PassContext &context,
-                         ModelRuns runAll, bool drawsRandom);
+                         ModelRuns runAll, bool drawsRandom, const std::string &norms);
 
 } // namespace pipec

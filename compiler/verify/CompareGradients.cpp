@@ -123,10 +123,10 @@ llvm::Error GradientComparison::compareSplit() {
   return llvm::Error::success();
 }
 
-void GradientComparison::compareParts(llvm::ArrayRef<ExampleRun> runs) {
+void GradientComparison::compareParts(llvm::ArrayRef<ExampleRun> runs, const std::string &norms) {
   const TrainingSettings settings;
-  std::string warning =
-      warningOnParts(runs, plan_, loss_, [&](const ExampleRun &run) { return sourceSteps(run); });
+  std::string warning = warningOnParts(runs, plan_, loss_, norms,
+                                       [&](const ExampleRun &run) { return sourceSteps(run); });
   if (!warning.empty())
     result_.warnings.push_back(std::move(warning));
 }

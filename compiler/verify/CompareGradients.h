@@ -47,8 +47,8 @@ public:
   /// Split backwards, in the same runs (of large models on the example only); gradients come back
   /// on the channels that the plan says.
   llvm::Error compareSplit();
-  /// Adds warningOnParts(). `runs`: all that the source made.
-  void compareParts(llvm::ArrayRef<ExampleRun> runs);
+  /// Adds warningOnParts(). `runs`: all that the source made. `norms`: of DiscoveryOptions.
+  void compareParts(llvm::ArrayRef<ExampleRun> runs, const std::string &norms);
   ComparedGradients take();
 
 private:

@@ -1,6 +1,7 @@
 #include "compiler/verify/CompareParts.h"
 
 #include "ir/batch/CutTrial.h"
+#include "ir/batch/DiscoveryNotes.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Try.h"
 
@@ -49,7 +50,8 @@ PartsOfGradient partsOf(const NamedGradient &whole, size_t number,
 }
 
 /// Empty: the gradients of the parts add up to that of the whole.
-std::string warningOf(const SourceStep &whole, llvm::ArrayRef<SourceStep> parts) {
+std::string warningOf(const SourceStep &whole, llvm::ArrayRef<SourceStep> parts,
+                      const std::string &norms) {
   const at::NoGradGuard noGrad;
   std::vector<PartsOfGradient> all;
   double total = 0;
@@ -69,10 +71,12 @@ std::string warningOf(const SourceStep &whole, llvm::ArrayRef<SourceStep> parts)
     return "";
   return fmt::format("gradients of a step depend on the number of micro-batches, although the loss "
                      "does not: that of {} has the norm {:.3g} for a batch of {} samples, and "
-                     "{:.3g} for micro-batches of {} and {}, as where a term is divided by a "
-                     "detached value or embedding(scale_grad_by_freq=True) counts in one call",
+                     "{:.3g} for micro-batches of {} and {}{}",
                      worst->name, worst->whole, kWholeSamples, worst->parts, kPartSamples[0],
-                     kPartSamples[1]);
+                     kPartSamples[1],
+                     norms.empty() ? ", as where a term is divided by a detached value or "
+                                     "embedding(scale_grad_by_freq=True) counts in one call"
+                                   : "; " + causeOfNorms(norms));
 }
 
 /// Of a step with the calls of the run as micro-batches; of a pair, the sum.
@@ -89,6 +93,7 @@ double lossOf(const ExampleRun &run, const LossLeaves &leaves) {
 
 std::string warningOnParts(
     llvm::ArrayRef<ExampleRun> runs, const Plan &plan, const LossLeaves &loss,
+    const std::string &norms,
     llvm::function_ref<llvm::Expected<std::vector<SourceStep>>(const ExampleRun &run)> train) {
   const auto parts = llvm::find_if(runs, [](const ExampleRun &run) {
     return !run.otherSizes && llvm::ArrayRef<int64_t>(run.batch).equals(kPartSamples);
@@ -108,7 +113,7 @@ std::string warningOnParts(
     llvm::consumeError(ofParts.takeError());
     return "";
   }
-  return warningOf(ofWhole->front(), *ofParts);
+  return warningOf(ofWhole->front(), *ofParts, norms);
 }
 
 } // namespace pipec

@@ -313,7 +313,17 @@ std::vector<CutCandidate> secondDimensions(const Signature &signature,
     all.dims[i] = alike ? std::optional<int64_t>(1) : dimOfSize(other, all.batch);
   }
   all.dims[*leader] = alone.dims[*leader] = 1;
-  return alone.dims == all.dims ? std::vector{all} : std::vector{all, alone};
+  CutCandidate alike = all; // y[steps, samples] of x[steps, samples], with as many of each
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (const std::vector<at::Tensor> other = tensorsWithDims(inputs[i]);
+        all.dims[i].any() && other.front().sizes().slice(0, 1) == first.sizes().slice(0, 1) &&
+        allHave(other, 1, all.batch))
+      alike.dims[i] = 1;
+  std::vector<CutCandidate> ways;
+  for (const CutCandidate &way : {all, alike, alone})
+    if (llvm::none_of(ways, [&](const CutCandidate &one) { return one.dims == way.dims; }))
+      ways.push_back(way);
+  return ways;
 }
 
 bool anyDimGiven(const Signature &signature, const std::vector<bool> &given) {

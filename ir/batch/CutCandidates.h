@@ -34,7 +34,8 @@ llvm::Expected<std::vector<CutCandidate>> cutCandidates(const Signature &signatu
                                                         const std::vector<bool> &given);
 
 /// The candidates for models whose first dimension is time: every argument is cut along its second
-/// dimension, or along another one of that size; then only the first tensor is. None if the first
+/// dimension, or along another one of that size; then those with steps first, too, are cut along
+/// their second one; then only the first tensor is. None if the first
 /// tensor's second dimension holds features, or if the user named a dimension.
 std::vector<CutCandidate> secondDimensions(const Signature &signature,
                                            llvm::ArrayRef<c10::IValue> inputs,

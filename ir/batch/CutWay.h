@@ -20,6 +20,7 @@ struct CutWay {
   std::vector<bool> isZero; // per result, in all runs
   std::string mixing;       // a result in which samples affect each other
   CutFit fit = CutFit::OneSize;
+  bool isTie = false; // arguments that it gives whole may be samples: no result with rows shows it
 
   /// Whether rows affect each other, as the steps of a sequence do, or no result has rows.
   bool mayBeTime() const;
@@ -41,8 +42,8 @@ struct CutWay {
 
 /// Whether a way along dimensions that neither the user nor convention chooses wins against the
 /// best one, if there is one. It must fit in every respect, and a result with rows must show it: a
-/// single number, such as a loss, is the same sum along any dimension. If samples affect each other
-/// in both ways, the one that merges every result wins.
+/// single number, such as a loss, may be the same sum along any dimension. If samples affect each
+/// other in both ways, the one that merges every result wins.
 bool isBetterSecond(const CutWay &way, const CutWay *best);
 
 /// How well a way fits whose trial, rules, checks and mixing are known. `given`: per result,

@@ -7,11 +7,13 @@
 #include "ir/batch/DrawnLoss.h"
 #include "ir/batch/FixedBatch.h"
 #include "ir/batch/FullerCut.h"
+#include "ir/batch/Interaction.h"
 #include "ir/batch/JudgeWay.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/batch/ResultTree.h"
 #include "ir/batch/SamplesByNumber.h"
 #include "ir/batch/SamplesInLists.h"
+#include "ir/batch/SamplesOfLoss.h"
 #include "ir/batch/SuggestedDims.h"
 #include "ir/batch/TrialSpecs.h"
 #include "ir/batch/TrialValues.h"
@@ -76,7 +78,7 @@ private:
     std::optional<CutWay> best;
     for (const CutCandidate &candidate : candidates) {
       std::optional<CutWay> way = TRY(tryWay(candidate));
-      if (way && (!best || way->fit < best->fit))
+      if (way && (!best || (way->fit < best->fit && winsOver(*way, *best))))
         best = std::move(*way);
       if (best && best->fit == CutFit::Equal)
         break;
@@ -89,9 +91,11 @@ private:
       return llvm::Error::success();
     }
     const bool first = !best_;
-    const bool better = best && (first || (best->fit < best_->fit && best->allFollow()) ||
-                                 (best->fit == CutFit::Equal && best->allFollow() &&
-                                  best_->turnsBatch() && !best->turnsBatch()));
+    const bool better =
+        best &&
+        (first || (best->fit < best_->fit && best->allFollow() && winsOver(*best, *best_)) ||
+         (best->fit == CutFit::Equal && best->allFollow() && best_->turnsBatch() &&
+          !best->turnsBatch()));
     const bool open = first || best_->fit >= CutFit::Unrelated || best_->fit == CutFit::Reduced;
     if (best && best->fit >= CutFit::NoParts && open)
       notCut_ = named_ ? "" : reasonNotToCut(*best);
@@ -100,6 +104,25 @@ private:
     if (better || !notCut_.empty())
       best_ = std::move(best);
     return llvm::Error::success();
+  }
+
+  /// Whether a way that fits better wins against `other`. If that one cuts more tensors, it stays
+  /// unless a trial shows that their rows are no samples: samples may affect each other.
+  bool winsOver(CutWay &way, const CutWay &other) {
+    const bool merges = other.allFollow() && other.mergesAll();
+    if (other.fit != CutFit::Unequal || !merges || !cutsMore(other, way))
+      return true;
+    if (!options_.norms.empty())
+      return false;
+    const std::optional<bool> affects =
+        options_.drawsRandom() ? std::nullopt : affectOthers(other, way, runAll_);
+    if (affects == false) {
+      tieDims_ = other.trial.candidate.dims;
+      tieWarning_ = warningOnTie(other.signature, way.signature);
+      return false;
+    }
+    way.isTie = llvm::none_of(way.signature.leaves, hasRows);
+    return true;
   }
 
   /// Dimensions that neither the user nor convention chooses.
@@ -112,11 +135,14 @@ private:
           TRY(tryOther(other, [&](const CutWay &way) {
             return way.fit <= CutFit::Unequal && (!best_ || way.fit < best_->fit);
           }));
-    if (best_ ? best_->mayBeTime() || best_->fit == CutFit::OneSize : firstError_.has_value())
+    const bool isHidden = best_ && hidesTime(*best_, options_, runAll_);
+    if (best_ ? isHidden || best_->mayBeTime() || best_->fit == CutFit::OneSize
+              : firstError_.has_value())
       for (const CutCandidate &second : secondDimensions(untried_, inputs_, options_.batchDimGiven))
-        if (!best_ || best_->fit != CutFit::Equal)
+        if (!best_ || best_->fit != CutFit::Equal || isHidden)
           TRY(tryOther(second, [&](const CutWay &way) {
-            return isBetterSecond(way, best_ ? &*best_ : nullptr);
+            const CutWay *best = best_ ? &*best_ : nullptr;
+            return isBetterSecond(way, best) || hasSamplesOfLoss(way, best, options_, runAll_);
           }));
     return llvm::Error::success();
   }
@@ -326,7 +352,9 @@ private:
       TRY(checkOthers(found, signature));
       TRY(checkDrawnLosses(found, signature, options_));
     }
-    addNotes(found, signature, best_->mixing, inputs_, options_);
+    addNotes(found, signature, *best_, inputs_, options_);
+    if (found.notCut.empty() && !tieWarning_.empty() && found.trial.candidate.dims == tieDims_)
+      found.warnings.push_back(std::move(tieWarning_));
     if (named_ && found.notCut.empty())
       if (std::string why = listsBesideBatch(signature, inputs_, run_); !why.empty())
         found.warnings.push_back(why +
@@ -350,7 +378,8 @@ private:
   std::optional<c10::IValue> whole_; // result of the inputs as they are
   std::optional<CutWay> best_;
   std::vector<CutDims> waysTried_;
-  std::string notCut_;
+  CutDims tieDims_; // of a way that stays although one with fewer arguments fits better
+  std::string tieWarning_, notCut_;
   bool mayHaveTable_ = false;           // `notCut_` says that numbers refer to samples
   std::optional<ErrorText> firstError_; // of an example
   Values failedExample_;

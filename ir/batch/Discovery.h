@@ -55,9 +55,10 @@ struct BatchDiscovery {
 /// Finds batchDim of the inputs that are not given, batchSymbolic, batchSize, sizes of inputs and
 /// leaves as a*B+b, and the merge rule of each leaf; with options.findsTree also the tree of the
 /// result. Of several ways to cut (CutCandidates.h), the first wins whose micro-batches give the
-/// results of the whole batch with independent samples; otherwise the first that runs, or
-/// one along other dimensions if only that merges every result. A model that runs at no other size
-/// gets batchSymbolic = false, and its rules come from the example alone. If
+/// results of the whole batch with independent samples, unless another one cuts more arguments and
+/// only samples that affect each other make it differ; otherwise the first that runs, or one along
+/// other dimensions if only that merges every result. A model that runs at no other size gets
+/// batchSymbolic = false, and its rules come from the example alone. If
 /// parts of the batch cannot run alone (offsets into another input begin at 0, edges of a graph, a
 /// list with an entry per sample) and the user named no dimension, no input is cut, sizes that
 /// follow the batch are dynamic, and `notCut` gives the reason. Errors: Usage if given dimensions

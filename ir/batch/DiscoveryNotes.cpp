@@ -58,12 +58,28 @@ std::string partsOf(const Signature &signature) {
   return fmt::format("{}", fmt::join(texts, " and "));
 }
 
-/// Arguments of the batch's size that stay whole, and those cut along a dimension other than the
-/// first: only the trial shows these. `why`: what this choice has and others lack.
-std::vector<std::string> notesOnInputs(const Signature &signature, const Values &inputs,
-                                       const DiscoveryOptions &options, int64_t batch,
-                                       const char *why) {
-  std::vector<std::string> whole, cut, said;
+/// The dimensions other than the first along which arguments are cut: only the trial shows these.
+/// `why`: what this choice has and others lack. Empty: there are none, or the user named them.
+std::string noteOnDims(const Signature &signature, const DiscoveryOptions &options,
+                       const char *why) {
+  std::vector<std::string> cut, said;
+  for (size_t i = 0; i < signature.inputs.size(); ++i) {
+    const InputSpec &input = signature.inputs[i];
+    if (options.batchDimGiven[i] || input.batchDim.value_or(0) == 0)
+      continue;
+    cut.push_back(fmt::format("dimension {} of {}", *input.batchDim, input.name));
+    said.push_back(fmt::format("{}={}", input.name, *input.batchDim));
+  }
+  return cut.empty() || anyDimGiven(signature, options.batchDimGiven)
+             ? ""
+             : fmt::format("the batch is {}, the choice {}; --batch-dim {} confirms it",
+                           fmt::join(cut, ", "), why, fmt::join(said, ","));
+}
+
+/// Tensors of the batch's size that stay whole.
+std::vector<std::string> notesOnWhole(const Signature &signature, const Values &inputs,
+                                      const DiscoveryOptions &options, int64_t batch) {
+  std::vector<std::string> whole;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const InputSpec &input = signature.inputs[i];
     if (options.batchDimGiven[i])
@@ -73,15 +89,8 @@ std::vector<std::string> notesOnInputs(const Signature &signature, const Values 
         whole.push_back(input.name + "." + path);
     if (input.parts.empty() && !input.batchDim && hasFirstDim(inputs[i], batch))
       whole.push_back(input.name);
-    if (input.batchDim.value_or(0) > 0) {
-      cut.push_back(fmt::format("dimension {} of {}", *input.batchDim, input.name));
-      said.push_back(fmt::format("{}={}", input.name, *input.batchDim));
-    }
   }
   std::vector<std::string> notes;
-  if (!cut.empty() && !anyDimGiven(signature, options.batchDimGiven))
-    notes.push_back(fmt::format("the batch is {}, the choice {}; --batch-dim {} confirms it",
-                                fmt::join(cut, ", "), why, fmt::join(said, ",")));
   std::string others; // what is cut, to be named along with one more
   for (size_t i = 0; i < inputs.size(); ++i)
     others += namedCuts(signature.inputs[i]);
@@ -147,10 +156,7 @@ bool mayHaveSteps(const Signature &signature, const Values &inputs) {
 std::string adviceOnLoss(const Signature &signature, const Values &inputs,
                          const DiscoveryOptions &options, const std::string &suggestion) {
   if (!options.norms.empty())
-    return fmt::format("batch norm ({}) uses the statistics of each micro-batch, so the loss of a "
-                       "sample depends on the micro-batch that it is in; larger micro-batches "
-                       "bring it nearer",
-                       options.norms);
+    return causeOfNorms(options.norms);
   if (options.writesState)
     return "the model writes state, so the loss of a sample depends on the "
            "micro-batch that it is in; larger micro-batches bring it nearer";
@@ -160,10 +166,13 @@ std::string adviceOnLoss(const Signature &signature, const Values &inputs,
            "micro-batches bring it nearer";
   const bool mayBeSteps =
       mayHaveSteps(signature, inputs) && !anyDimGiven(signature, options.batchDimGiven);
-  return "a loss over the elements that count is exact if the model's result is the pair of their "
+  const std::string hint = mayBeSteps ? hintOnDim(signature, suggestion) : "";
+  const bool confirmed = !hint.empty() && !suggestion.empty(); // by a trial: the likeliest cause
+  return (confirmed ? llvm::StringRef(hint).drop_front(2).str() + "; " : "") +
+         "a loss over the elements that count is exact if the model's result is the pair of their "
          "sum and their number: return (sum, count); one in which samples affect each other, as "
          "in a contrastive loss, depends on the micro-batches" +
-         (mayBeSteps ? hintOnDim(signature, suggestion) : "");
+         (confirmed ? "" : hint);
 }
 
 /// A result whose merged micro-batches differ from the whole batch. `advice`: on a loss, or empty.
@@ -216,7 +225,7 @@ static int64_t samplesIn(const Signature &signature, const Values &inputs) {
   return batch;
 }
 
-void addNotes(BatchDiscovery &found, const Signature &signature, const std::string &mixing,
+void addNotes(BatchDiscovery &found, const Signature &signature, const CutWay &way,
               const Values &inputs, const DiscoveryOptions &options) {
   if (!found.notCut.empty()) {
     found.notes = {"the batch is not cut into micro-batches: " + found.notCut +
@@ -226,13 +235,18 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const std::stri
   const int64_t batch = samplesIn(signature, inputs);
   if (batch == 0)
     return;
+  const std::string &mixing = way.mixing;
   const bool isIndependent =
       mixing.empty() && llvm::none_of(found.results, [](const ResultCheck &check) {
         return check.equal == Equal::No;
       });
-  found.notes =
-      notesOnInputs(signature, inputs, options, batch,
-                    isIndependent ? "that keeps samples independent" : "that merges every result");
+  if (std::string note =
+          noteOnDims(signature, options,
+                     isIndependent ? "that keeps samples independent" : "that merges every result");
+      !note.empty())
+    found.notes.push_back(std::move(note));
+  llvm::append_range(way.isTie ? found.warnings : found.notes,
+                     notesOnWhole(signature, inputs, options, batch));
   if (const std::string draw = options.valueDependentDraw(); !draw.empty())
     found.notes.push_back(fmt::format(
         "the number of random numbers that {} draws depends on the values of its input: a change "
@@ -279,6 +293,32 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const std::stri
     mixes += "; the model draws random numbers, which may be the reason";
   if (!mixes.empty())
     found.warnings.push_back(noteOnMixing(signature, mixes, found.suggestion));
+}
+
+std::string warningOnTie(const Signature &fuller, const Signature &fewer) {
+  std::vector<std::string> whole, said;
+  for (size_t i = 0; i < fuller.inputs.size(); ++i) {
+    const InputSpec &input = fuller.inputs[i];
+    const ArgumentCut less = cutOf(fewer.inputs[i]);
+    if (input.batchDim && !isCut(fewer.inputs[i]))
+      whole.push_back(input.name);
+    for (const PartDim &part : input.parts)
+      if (part.dim && !less.at(part.path))
+        whole.push_back(input.name + "." + part.path);
+  }
+  for (const std::string &name : whole)
+    said.push_back(name + "=none");
+  return fmt::format("every micro-batch gets a part of {}, which have equally many rows, although "
+                     "the test runs fit better with the whole of {}: if its rows are no samples, "
+                     "pass --batch-dim {}",
+                     partsOf(fuller), fmt::join(whole, " and "), fmt::join(said, ","));
+}
+
+std::string causeOfNorms(const std::string &norms) {
+  return fmt::format("batch norm ({}) uses the statistics of each micro-batch, so the loss of a "
+                     "sample depends on the micro-batch that it is in; larger micro-batches bring "
+                     "it nearer",
+                     norms);
 }
 
 std::string noteOnFullerCut(const Signature &chosen, const Signature &fuller) {

@@ -2,14 +2,21 @@
 // which option changes it.
 #pragma once
 
+#include "ir/batch/CutWay.h"
 #include "ir/batch/Discovery.h"
 
 namespace pipec {
 
-/// Sets notes and warnings of `found`. `mixing` is a result in which samples affect each other, or
-/// empty if none is known.
-void addNotes(BatchDiscovery &found, const Signature &signature, const std::string &mixing,
+/// Sets notes and warnings of `found`. `way`: the choice, whose signature and checks have moved.
+void addNotes(BatchDiscovery &found, const Signature &signature, const CutWay &way,
               const Values &inputs, const DiscoveryOptions &options);
+
+/// A warning: `fuller` is the choice, although results fit better if some of its arguments are
+/// whole, as in `fewer`.
+std::string warningOnTie(const Signature &fuller, const Signature &fewer);
+
+/// Why a loss depends on the micro-batches. `norms`: of DiscoveryOptions.
+std::string causeOfNorms(const std::string &norms);
 
 /// A note: `fuller` keeps samples independent as `chosen` does, and cuts arguments that `chosen`
 /// gives whole.

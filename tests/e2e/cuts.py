@@ -192,7 +192,7 @@ class Moved(Cuts):
         model = self.save(odd_models.WaysByArguments)
         for way, decides in enumerate(("argument flag", "arguments mode and k", "argument k", "argument mask", "data", "data")):
             with self.subTest(way=way):
-                self.refused(4, f"control flow that depends on {decides} and stays in one stage", "pipe-compile", model, "--at", f"ways.{way}", "-o", "ways.pipe")
+                self.refused(4, f"control flow that depends on {decides} and stays in one stage", "pipe-compile", model, "--at", f"ways.{way}", "-o", "decided.pipe")
 
     def testFirstInControlFlow(self):
         """The cut would be before the whole branch or loop, which is another place."""

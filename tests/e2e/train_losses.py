@@ -163,6 +163,33 @@ class StepsFirst(MeanOfAll):
         return self.b(torch.tanh(self.a(x)).cumsum(0)).pow(2).mean()
 
 
+class LastOfSteps(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps, self.head = nn.GRU(6, 8), nn.Linear(8, 3)
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return cross_entropy(self.head(self.steps(x)[0][-1]), y)
+
+
+class DroppedLastOfSteps(LastOfSteps):
+    def __init__(self):
+        super().__init__()
+        self.drop = nn.Dropout(0.2)
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return cross_entropy(self.head(self.drop(self.steps(x)[0][-1])), y)
+
+
+class EachOfSteps(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.steps, self.head = nn.Embedding(8, 6), nn.GRU(6, 8), nn.Linear(8, 8)
+
+    def forward(self, ids: Tensor, y: Tensor) -> Tensor:
+        return cross_entropy(self.head(self.steps(self.words(ids))[0]).flatten(0, 1), y.flatten())
+
+
 class OfItsOwnSize(MeanOfAll):
     """Divided by its own value: always 1."""
 
@@ -297,7 +324,27 @@ class TrainLosses(e2e.Case):
             self.assertIn(cause, done.err)
             self.assertNotIn("return (sum, count)", done.err)
         _, done = self.compiled(StepsFirst, torch.randn(7, 10, 6))
-        self.assertIn("if dimension 0 of x is not the batch, pass --batch-dim x=K", done.err)
+        self.assertIn("the batch is dimension 1 of x, the choice that keeps samples independent; --batch-dim x=1 confirms it", done.err)
+        self.assertNotIn("which differs from the whole batch", done.err)
+
+    def testSamplesAlongALaterDimension(self):
+        """The steps of a recurrent model affect each other, its samples do not, also where the numbers of both are equal."""
+        last = lambda steps, samples: (torch.randn(steps, samples, 6), torch.randint(0, 3, (samples,)))
+        for make, batch, cut in ((LastOfSteps, last, {"x": 1, "y": 0}),
+                                 (DroppedLastOfSteps, last, {"x": 1, "y": 0}),
+                                 (EachOfSteps, lambda steps, samples: (torch.randint(0, 8, (steps, samples)), torch.randint(0, 8, (steps, samples))),
+                                  {"ids": 1, "y": 1})):
+            for steps, samples in ((8, 3), (4, 4)):
+                _, done = self.compiled(make, batch(steps, samples))
+                self.assertNotIn("which differs from the whole batch", done.err)
+                self.assertIn("that keeps samples independent", done.err)
+                shown = self.pipec(0, "pipe-inspect", "m.pipe").out
+                for name, dim in cut.items():
+                    self.assertRegex(shown, rf"{name} +Tensor .*cut along dimension {dim}\n", f"{make.__name__} {steps} {samples}")
+            torch.save(batch(steps, 6), "other.pt")
+            run = ["--inputs", "other.pt", "--microbatches", 3]
+            expected, found = (self.trained(what, *run) for what in ("m.pt", "m.pipe"))
+            self.sameBits(expected[1], found[1])
 
     def testTheWarningSeesThroughDropout(self):
         """Two runs with other draws are not compared: runs with dropout off are."""

@@ -28,6 +28,18 @@ class Norms(nn.Module):
         return self.plain(z).mul(y).square().mean()
 
 
+class Gan(nn.Module):
+    """Only the generator has a norm, so the real samples alone are independent."""
+
+    def __init__(self):
+        super().__init__()
+        self.generator = nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 12))
+        self.critic = nn.Linear(12, 1)
+
+    def forward(self, z: Tensor, real: Tensor) -> Tensor:
+        return nn.functional.softplus(-self.critic(real)).mean() + nn.functional.softplus(-self.critic(self.generator(z))).mean()
+
+
 class TwiceNormed(nn.Module):
     def __init__(self):
         super().__init__()
@@ -77,6 +89,31 @@ class TrainNorms(e2e.Case):
         """One sample per channel: whatever PyTorch says of it, reference and pipeline say the same."""
         codes = [e2e.run("pipe-run", what, "--train", *run).code for what in ("m.pt", "m.pipe")]
         self.assertEqual(codes[0], codes[1])
+
+    def testNoiseIsCutLikeTheRealSamples(self):
+        """Whatever the size of the example: model and artifact decide alike."""
+        torch.save((torch.randn(32, 6), torch.randn(32, 12)), "data.pt")
+        how = ["--train", "--stages", 2, "--inputs", "batch.pt", "--cost", "analytic", "-o", "m.pipe", "--force"]
+        torch.manual_seed(0)
+        torch.jit.script(Gan()).save("m.pt")
+        for rows in (4, 9):
+            torch.save((torch.randn(rows, 6), torch.randn(rows, 12)), "batch.pt")
+            done = self.pipec(0, "pipe-compile", "m.pt", *how)
+            self.assertIn("batch norm (generator.1) uses the statistics of each micro-batch", done.err)
+            for unsaid in ("the whole of z", "smaller batches do not show the cause", "detached value"):
+                self.assertNotIn(unsaid, done.err)
+            shown = self.pipec(0, "pipe-inspect", "m.pipe").out
+            for name in ("z", "real"):
+                self.assertRegex(shown, rf"{name} +Tensor .*cut along dimension 0\n")
+            for parts in (2, 4):
+                run = ["--data", "data.pt", "--batch", 16, "--microbatches", parts, *SGD]
+                self.sameBits(self.trained("m.pt", *run), self.trained("m.pipe", *run), f"{rows} {parts}")
+        # A plan that gives all of the data's noise to every micro-batch is not followed in silence.
+        self.assertNotIn("--data", self.pipec(0, "pipe-run", "m.pipe", "--train", *run).err)
+        self.pipec(0, "pipe-compile", "m.pt", *how, "--batch-dim", "z=none,real=0")
+        self.pipec(0, "pipe-run", "m.pipe", "--train", *run,
+                   saying="warning: --data: each micro-batch gets all 32 rows of z, as many as the 32 samples of real, because z is given whole; "
+                          "if each row belongs to a sample, compile with --batch-dim z=0")
 
     def testRecomputedAndAccumulated(self):
         for make, cut in ((Norms, ["--stages", 3]), (TwiceNormed, ["--at", "b"])):

@@ -216,6 +216,89 @@ TEST(Discovery, WhatIsIndependentBothWaysIsCutAlongTheFirst) {
   EXPECT_EQ(both.notes(), "");
 }
 
+/// The generator of a GAN normalises over the batch: samples of x affect each other.
+Values lossOfGan(const Values &in) {
+  const at::Tensor x = in[0].toTensor(), centred = x - x.mean(0),
+                   normed = centred / (centred.square().mean(0) + 0.1).sqrt();
+  return {at::softplus(normed.sum(1)).mean() + at::softplus(in[1].toTensor()).mean()};
+}
+
+TEST(Discovery, SamplesThatAffectEachOtherAreCutNevertheless) {
+  DiscoveryOptions norms;
+  norms.norms = "g.1";
+  for (const DiscoveryOptions &options : {norms, DiscoveryOptions()}) {
+    for (const int64_t samples : {4, 6, 16}) {
+      const Found found =
+          discoverLeaves({at::randn({samples, 6}), at::randn({samples, 3})}, 1, lossOfGan, options);
+      EXPECT_EQ(found.dim(0), 0) << samples;
+      EXPECT_EQ(found.dim(1), 0) << samples;
+      EXPECT_EQ(found.notes().find("the whole of x and"), std::string::npos) << found.notes();
+      const bool warns = found.notes().find("pass --batch-dim x=none") != std::string::npos;
+      EXPECT_EQ(warns, options.norms.empty()) << found.notes();
+    }
+  }
+  DiscoveryOptions parts = norms; // the example is the first of four micro-batches
+  parts.microBatches = 4;
+  const Found cut = discoverLeaves({at::randn({16, 6}), at::randn({16, 3})}, 1, lossOfGan, parts);
+  EXPECT_EQ(cut.dim(0), 0);
+  EXPECT_EQ(cut.dim(1), 0);
+}
+
+TEST(Discovery, AWholeTableOfALossIsAWarning) {
+  const Found found =
+      discoverLeaves({at::randn({4, 6}), at::randn({4, 6})}, 1, [](const Values &in) -> Values {
+        return {at::cdist(in[0].toTensor(), in[1].toTensor()).amin(1).mean()};
+      });
+  EXPECT_EQ(found.dim(0), 0);
+  EXPECT_EQ(found.dim(1), std::nullopt);
+  ASSERT_EQ(found.discovery.warnings.size(), 1u) << found.notes();
+  EXPECT_NE(found.discovery.warnings[0].find("--batch-dim y=none confirms it"), std::string::npos);
+}
+
+/// The states after each of x[steps, samples, ...].
+at::Tensor recurrentStates(const at::Tensor &x) {
+  std::vector<at::Tensor> states;
+  for (const at::Tensor &step : x.to(at::kFloat).unbind(0))
+    states.push_back((states.empty() ? step : step + states.back() * 0.5).tanh());
+  return at::stack(states);
+}
+
+TEST(Discovery, StepsOfALossAffectEachOther) {
+  auto last = [](const Values &in) -> Values {
+    const at::Tensor state = recurrentStates(in[0].toTensor()).select(0, -1).sum(1);
+    TORCH_CHECK(state.size(0) == in[1].toTensor().size(0), "expected a label per sample");
+    return {(state - in[1].toTensor()).square().mean()};
+  };
+  auto all = [](const Values &in) -> Values {
+    const at::Tensor states = recurrentStates(in[0].toTensor() * 0.2), y = in[1].toTensor();
+    TORCH_CHECK(states.sizes() == y.sizes(), "expected a label per step");
+    return {(states - y.to(at::kFloat)).square().mean()};
+  };
+  for (const int64_t steps : {8, 3}) {
+    const Found found = discoverLeaves({at::randn({steps, 3, 4}), at::randn({3})}, 1, last);
+    EXPECT_EQ(found.dim(0), 1) << steps;
+    EXPECT_EQ(found.dim(1), 0) << steps;
+    EXPECT_EQ(found.equal(), Equal::Yes) << steps;
+    EXPECT_NE(found.notes().find("--batch-dim x=1 confirms it"), std::string::npos);
+  }
+  for (const int64_t steps : {8, 4}) {
+    const Found found = discoverLeaves(
+        {at::randint(0, 9, {steps, 4}, at::kLong), at::randint(0, 9, {steps, 4}, at::kLong)}, 1,
+        all);
+    EXPECT_EQ(found.dim(0), 1) << steps;
+    EXPECT_EQ(found.dim(1), 1) << steps;
+  }
+  // Steps that do not affect each other may be samples as well: convention chooses.
+  const Found apart =
+      discoverLeaves({at::randn({5, 6, 4}), at::randn({5, 6})}, 1, [](const Values &in) -> Values {
+        const at::Tensor weight = in[1].toTensor().square(),
+                         each = in[0].toTensor().square().sum(2);
+        return {(each * weight).sum() / weight.sum()};
+      });
+  EXPECT_EQ(apart.dim(0), 0);
+  EXPECT_EQ(apart.dim(1), 0);
+}
+
 TEST(Discovery, TimeMayComeFirst) {
   // A running sum over the first dimension.
   const Found found = discoverLeaves(

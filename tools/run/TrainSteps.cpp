@@ -101,6 +101,8 @@ llvm::Expected<TrainSteps> TrainSteps::read(const Trainer &trainer, const StepSo
     steps.batches_ = TRY(readBatches(trainer, source, seed));
   for (const std::string &note : steps.batches_.notesOnWhole(trainer.signature()))
     printNote(note);
+  for (const std::string &warning : steps.batches_.warningsOnWhole(trainer.signature()))
+    printWarning(warning);
   steps.accumulate_ = source.accumulate;
   steps.batches_.setGroup(source.accumulate);
   steps.count_ = source.steps.value_or(1);

@@ -2,6 +2,7 @@
 
 #include "ir/batch/ArgumentCut.h"
 #include "ir/batch/MicroBatch.h"
+#include "ir/plan/PlanNames.h"
 #include "ir/support/Try.h"
 #include "ir/values/BindArguments.h"
 #include "ir/values/MapTensors.h"
@@ -32,7 +33,6 @@ llvm::Expected<TrainingBatches> TrainingBatches::cut(const Signature &signature,
   const bool known = llvm::any_of(
       signature.inputs, [](const InputSpec &input) { return input.batchDim.has_value(); });
   batches.assumed_ = !known;
-  std::string first; // with samples
   for (size_t i = 0; i < values.size(); ++i) {
     const std::optional<int64_t> wanted =
         known ? signature.inputs[i].batchDim : std::optional<int64_t>(0);
@@ -45,13 +45,14 @@ llvm::Expected<TrainingBatches> TrainingBatches::cut(const Signature &signature,
                    signature.inputs[i].name);
     if (batches.samples_ == 0) {
       batches.samples_ = samples;
-      first = signature.inputs[i].name;
+      batches.first_ = signature.inputs[i].name;
     }
     // One with the samples of a batch is whole in each.
     if (known && samples != batches.samples_ && samples != size)
       return makeError(ExitCode::Usage,
                        fmt::format("expected as many samples in {} as in {}, {}, got {}",
-                                   signature.inputs[i].name, first, batches.samples_, samples),
+                                   signature.inputs[i].name, batches.first_, batches.samples_,
+                                   samples),
                        "give both the same number of samples");
     if (samples == batches.samples_)
       batches.dims_.back() = wanted;
@@ -96,6 +97,23 @@ std::vector<std::string> TrainingBatches::notesOnWhole(const Signature &signatur
                                 "are cut into steps, and not tensors in dicts, lists and tuples",
                                 llvm::join(inside, ", ")));
   return notes;
+}
+
+std::vector<std::string> TrainingBatches::warningsOnWhole(const Signature &signature) const {
+  std::vector<std::string> warnings;
+  for (size_t i = 0; i < dims_.size(); ++i) {
+    if (assumed_ || isCut(signature.inputs[i]) || !values_[i].isTensor())
+      continue;
+    const at::Tensor tensor = values_[i].toTensor();
+    if (tensor.defined() && tensor.dim() > 0 && samples_ > 1 && tensor.size(0) == samples_)
+      warnings.push_back(fmt::format(
+          "--data: each micro-batch gets all {} rows of {}, as many as the {} samples of {}, "
+          "because "
+          "{} is given whole; if each row belongs to a sample, compile with --batch-dim {}=0",
+          samples_, signature.inputs[i].name, samples_, first_, signature.inputs[i].name,
+          signature.inputs[i].name));
+  }
+  return warnings;
 }
 
 int64_t TrainingBatches::stepsPerEpoch() const {

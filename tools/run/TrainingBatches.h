@@ -30,6 +30,9 @@ public:
   /// another size than the samples, if the signature does not say how arguments are cut; tensors
   /// with all samples inside of arguments.
   std::vector<std::string> notesOnWhole(const Signature &signature) const;
+  /// The arguments that the signature does not cut although they have as many rows as there are
+  /// samples.
+  std::vector<std::string> warningsOnWhole(const Signature &signature) const;
   /// Steps of an epoch.
   int64_t stepsPerEpoch() const;
   /// The batches of a step that updates the weights after every `group` batches, also over the end
@@ -58,6 +61,7 @@ private:
   std::vector<c10::IValue> values_;
   std::vector<std::optional<int64_t>> dims_; // per value: along which it is cut
   bool assumed_ = false;                     // the dimensions
+  std::string first_;                        // argument with samples
   int64_t samples_ = 0;                      // 0: not known
   int64_t size_ = 0;                         // of a batch; 0: fixed
   int64_t group_ = 1;
