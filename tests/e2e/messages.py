@@ -20,6 +20,44 @@ class Alone(nn.Module):
         return torch.sigmoid(torch.relu(x))
 
 
+class Squares(nn.Module):
+    """Returns its loss."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x):
+        return (self.b(torch.relu(self.a(x))) ** 2).mean()
+
+
+class Pieces(nn.Module):
+    """A loop that ends when nothing is left, at any length."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x):
+        x = self.b(torch.relu(self.a(x)))
+        count, rest = 0, x[0, :, 0]
+        while rest.numel() > 0:
+            count += 1
+            rest = rest[3:]
+        return x * count
+
+
+class Normed(nn.Module):
+    """Writes the buffers of its norms in training mode."""
+
+    def __init__(self):
+        super().__init__()
+        self.norms = nn.Sequential(*[nn.BatchNorm1d(8) for _ in range(3)])
+
+    def forward(self, x):
+        return self.norms(x)
+
+
 class Messages(e2e.Case):
     def save(self, build, path=None):
         torch.manual_seed(7)
@@ -389,6 +427,18 @@ class Inspect(Messages):
         with open("damaged.pipe/stage-1.pt", "ab") as file:
             file.write(b"x")
         self.refused(DAMAGED, "stage-1.pt", "pipe-inspect", "damaged.pipe")
+
+
+class NextSteps(Messages):
+    """Messages that name what to pass."""
+
+    def testATrainingThatTrainsNothing(self):
+        note = "note: no --optimizer: weights stay as they are, only gradients are computed"
+        run = ["pipe-run", self.save(Squares), "--train", "--inputs", "f32[4,8]", "--force"]
+        self.pipec(0, *run, "--output", "weights.pt", saying=note)
+        self.pipec(0, *run, "--checkpoint", "checkpoints", saying=note)
+        for other in (["--emit-grads", "gradients.pt", "--output", "weights.pt"], ["--optimizer", "SGD,lr=0.1", "--output", "weights.pt"], []):
+            self.assertNotIn("no --optimizer", self.pipec(0, *run, *other).err)
 
 
 class Names(Messages):
