@@ -440,6 +440,9 @@ class NextSteps(Messages):
         for other in (["--emit-grads", "gradients.pt", "--output", "weights.pt"], ["--optimizer", "SGD,lr=0.1", "--output", "weights.pt"], []):
             self.assertNotIn("no --optimizer", self.pipec(0, *run, *other).err)
 
+    def testSettingsOfTheOptimizer(self):
+        self.refused(USAGE, ["unknown option --lr", "help: pass it with the optimizer, as in --optimizer sgd,lr=0.1"], "pipe-run", MODEL, "--lr", 0.1)
+
 
 class Names(Messages):
     def testPathsWithSpacesAndOtherLetters(self):
