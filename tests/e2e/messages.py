@@ -443,6 +443,19 @@ class NextSteps(Messages):
     def testSettingsOfTheOptimizer(self):
         self.refused(USAGE, ["unknown option --lr", "help: pass it with the optimizer, as in --optimizer sgd,lr=0.1"], "pipe-run", MODEL, "--lr", 0.1)
 
+    def testSchedulesInCapitals(self):
+        model = self.save(Squares)
+        plan = self.compiled(model, "squares.pipe", "--train", "--inputs", "f32[2,8]", "--stages", 2, "--schedule", "1F1B")
+        self.assertEqual(plan["schedule"], "1f1b")
+        self.pipec(0, "pipe-run", "squares.pipe", "--train", "--inputs", "f32[4,8]", "--schedule", "GPipe")
+        self.pipec(0, "pipe-schedule", "1F1B", "--ranks", 2, saying="1f1b")
+
+    def testSchedulesOfTrainings(self):
+        help_ = "1f1b is a schedule of a training: pass --train with it"
+        self.refused(USAGE, help_, "pipe-compile", MODEL, "--stages", 2, "--inputs", INPUTS, "--schedule", "1f1b", "--dry-run")
+        self.compiled(MODEL, "mlp.pipe", "--stages", 2, "--inputs", INPUTS)
+        self.refused(USAGE, help_, "pipe-run", "mlp.pipe", "--inputs", INPUTS, "--schedule", "1f1b")
+
 
 class Names(Messages):
     def testPathsWithSpacesAndOtherLetters(self):
