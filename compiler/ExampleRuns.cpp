@@ -13,7 +13,6 @@
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Try.h"
 #include "ir/values/ArgumentText.h"
-#include "llvm/ADT/StringExtras.h"
 #include "passes/analysis/OperatorFacts.h"
 #include "passes/analysis/TopLevel.h"
 
@@ -47,6 +46,21 @@ void expectRuns(SourceRunner &source, llvm::ArrayRef<c10::IValue> inputs) {
 bool mayTryOtherSizes(const Model &model) {
   return (model.signature.batchSymbolic || !isCut(model.signature)) &&
          !holdsAny(model, mayRunForEverAtOtherSizes);
+}
+
+/// Without a second example, sizes beside the batch that could vary stay as in the first.
+void noteUntriedSizes(const Model &model, llvm::ArrayRef<c10::IValue> inputs,
+                      PassContext &context) {
+  torch::jit::Node *reason = nullptr;
+  for (torch::jit::Node *node : topLevelOf(model).operators)
+    if (!reason)
+      reason = firstInside(node, mayRunForEverAtOtherSizes);
+  if (reason && mayVary(model.signature, inputs, holdsAny(model, trustsLastSize)))
+    context.notes.push_back(fmt::format(
+        "sizes beside the batch stay as in --inputs: {} may run forever or crash at sizes that the "
+        "author did not expect, so other sizes are not tried; a second --inputs of another size "
+        "lets those vary that differ",
+        describeNode(reason)));
 }
 
 /// The experiments in the form that the stages repeat. Errors: Other for a result with another
@@ -169,6 +183,8 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   if (mayTryOtherSizes(model))
     others =
         sizeTrial(model.signature, inputs, holdsAny(model, trustsLastSize), runAll, decidesAlike);
+  else if (examples.size() == 1)
+    noteUntriedSizes(model, inputs, context);
   const int64_t samples =
       model.signature.batchSymbolic ? kSizeTrialSamples : model.signature.batchSize;
   for (SizeRun &other : others)

@@ -456,6 +456,18 @@ class NextSteps(Messages):
         self.compiled(MODEL, "mlp.pipe", "--stages", 2, "--inputs", INPUTS)
         self.refused(USAGE, help_, "pipe-run", "mlp.pipe", "--inputs", INPUTS, "--schedule", "1f1b")
 
+    def testSizesThatAreNotTried(self):
+        """A second example lets the sizes vary that a loop forbids to try."""
+        model = self.save(Pieces)
+        self.pipec(0, "pipe-compile", model, "--stages", 2, "--inputs", "f32[2,6,8]", "-o", "one.pipe",
+                   saying=["note: sizes beside the batch stay as in --inputs: ", "a second --inputs of another size"])
+        self.refused(USAGE, ["dimension 1: expected size 6, got 9", "as a second --inputs beside the first"], "pipe-run", "one.pipe",
+                     "--inputs", "f32[2,9,8]")
+        two = ["--inputs", "f32[2,6,8]", "--inputs", "f32[2,9,8]"]
+        said = self.pipec(0, "pipe-compile", model, "--stages", 2, *two, "-o", "two.pipe")
+        self.assertNotIn("sizes beside the batch stay", said.err)
+        self.pipec(0, "pipe-run", "two.pipe", "--inputs", "f32[2,15,8]")
+
 
 class Names(Messages):
     def testPathsWithSpacesAndOtherLetters(self):
