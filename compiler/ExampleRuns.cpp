@@ -12,6 +12,7 @@
 #include "ir/graph/Dropout.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Try.h"
+#include "ir/support/Words.h"
 #include "ir/values/ArgumentText.h"
 #include "passes/analysis/OperatorFacts.h"
 #include "passes/analysis/TopLevel.h"
@@ -76,6 +77,7 @@ llvm::Expected<std::vector<ExampleRun>> runsOf(const CutTrial &trial, const Sign
 
 /// Attributes that micro-batches write one after the other.
 void noteState(const Model &model, PassContext &context) {
+  constexpr size_t kMostNames = 4; // of the many buffers of batch norms
   std::vector<std::string> names;
   for (const Attribute &attribute : model.attributes)
     if (attribute.written)
@@ -84,7 +86,7 @@ void noteState(const Model &model, PassContext &context) {
     context.notes.push_back(
         fmt::format("the model writes state ({}): each micro-batch writes it in "
                     "order, whereas the whole batch writes it once",
-                    llvm::join(names, ", ")));
+                    someOf(names, kMostNames)));
 }
 
 /// The model may need a multiple of some number, which is not an option of an artifact.

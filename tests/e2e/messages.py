@@ -468,6 +468,11 @@ class NextSteps(Messages):
         self.assertNotIn("sizes beside the batch stay", said.err)
         self.pipec(0, "pipe-run", "two.pipe", "--inputs", "f32[2,15,8]")
 
+    def testWrittenStateIsShort(self):
+        torch.jit.script(Normed().train()).save("normed.pt")
+        said = self.pipec(0, "pipe-compile", "normed.pt", "--stages", 2, "--inputs", "f32[4,8]", "--dry-run")
+        self.assertRegex(said.err, r"the model writes state \(([^ ,]+, ){3}[^ ,]+ and 5 others\)")
+
 
 class Names(Messages):
     def testPathsWithSpacesAndOtherLetters(self):
