@@ -473,6 +473,18 @@ class NextSteps(Messages):
         said = self.pipec(0, "pipe-compile", "normed.pt", "--stages", 2, "--inputs", "f32[4,8]", "--dry-run")
         self.assertRegex(said.err, r"the model writes state \(([^ ,]+, ){3}[^ ,]+ and 5 others\)")
 
+    def testTooManyInputs(self):
+        torch.save((torch.randn(4, 64), torch.randn(4, 10)), "pair.pt")
+        self.refused(USAGE, ["pair.pt: arguments: expected at most 1 (x), got 2", "pass --train --loss LOSS.pt"], "pipe-compile", MODEL,
+                     "--stages", 2, "--inputs", "pair.pt", "--dry-run")
+
+    def testNoLoss(self):
+        self.refused(USAGE, "--loss LOSS.pt", "pipe-compile", MODEL, "--train", "--stages", 2, "--inputs", INPUTS, "-o", "none.pipe")
+
+    def testDtypeOfWeights(self):
+        self.refused(USAGE, "help: x is float16, and the weights are float32: convert one of the two", "pipe-compile", MODEL, "--stages", 2,
+                     "--inputs", "f16[4,64]", "--dry-run")
+
 
 class Names(Messages):
     def testPathsWithSpacesAndOtherLetters(self):
