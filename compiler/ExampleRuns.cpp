@@ -12,8 +12,8 @@
 #include "ir/graph/Dropout.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Try.h"
+#include "ir/support/Words.h"
 #include "ir/values/ArgumentText.h"
-#include "llvm/ADT/StringExtras.h"
 #include "passes/analysis/OperatorFacts.h"
 #include "passes/analysis/TopLevel.h"
 
@@ -49,6 +49,21 @@ bool mayTryOtherSizes(const Model &model) {
          !holdsAny(model, mayRunForEverAtOtherSizes);
 }
 
+/// Without a second example, sizes beside the batch that could vary stay as in the first.
+void noteUntriedSizes(const Model &model, llvm::ArrayRef<c10::IValue> inputs,
+                      PassContext &context) {
+  torch::jit::Node *reason = nullptr;
+  for (torch::jit::Node *node : topLevelOf(model).operators)
+    if (!reason)
+      reason = firstInside(node, mayRunForEverAtOtherSizes);
+  if (reason && mayVary(model.signature, inputs, holdsAny(model, trustsLastSize)))
+    context.notes.push_back(fmt::format(
+        "sizes beside the batch stay as in --inputs: {} may run forever or crash at sizes that the "
+        "author did not expect, so other sizes are not tried; a second --inputs of another size "
+        "lets those vary that differ",
+        describeNode(reason)));
+}
+
 /// The experiments in the form that the stages repeat. Errors: Other for a result with another
 /// tree.
 llvm::Expected<std::vector<ExampleRun>> runsOf(const CutTrial &trial, const Signature &signature) {
@@ -62,6 +77,7 @@ llvm::Expected<std::vector<ExampleRun>> runsOf(const CutTrial &trial, const Sign
 
 /// Attributes that micro-batches write one after the other.
 void noteState(const Model &model, PassContext &context) {
+  constexpr size_t kMostNames = 4; // of the many buffers of batch norms
   std::vector<std::string> names;
   for (const Attribute &attribute : model.attributes)
     if (attribute.written)
@@ -70,7 +86,7 @@ void noteState(const Model &model, PassContext &context) {
     context.notes.push_back(
         fmt::format("the model writes state ({}): each micro-batch writes it in "
                     "order, whereas the whole batch writes it once",
-                    llvm::join(names, ", ")));
+                    someOf(names, kMostNames)));
 }
 
 /// The model may need a multiple of some number, which is not an option of an artifact.
@@ -169,6 +185,8 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   if (mayTryOtherSizes(model))
     others =
         sizeTrial(model.signature, inputs, holdsAny(model, trustsLastSize), runAll, decidesAlike);
+  else if (examples.size() == 1)
+    noteUntriedSizes(model, inputs, context);
   const int64_t samples =
       model.signature.batchSymbolic ? kSizeTrialSamples : model.signature.batchSize;
   for (SizeRun &other : others)

@@ -13,6 +13,7 @@
 #include "ir/batch/FixedBatch.h"
 #include "ir/batch/GivenMerges.h"
 #include "ir/batch/MicroBatch.h"
+#include "ir/batch/TensorSpecs.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
@@ -25,6 +26,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/MemoryTypes.h"
 
+#include <ATen/core/Tensor.h>
 #include <torch/csrc/jit/ir/ir.h>
 
 namespace pipec {
@@ -85,6 +87,51 @@ void noteFixedBatch(const Signature &signature, PassContext &context,
 llvm::Error refuseInnerGradients(const Model &model) {
   const std::string found = innerGradientIn(model.graph->block());
   return found.empty() ? llvm::Error::success() : refuseWith(Refusal::InnerGradient, found);
+}
+
+/// Of inputs for a model that takes fewer: the targets of a loss may be among them.
+llvm::Error tooManyArguments(const Model &model, const Arguments &arguments) {
+  ErrorText text =
+      describe(bindArguments(model.signature, argumentTypes(model), arguments).takeError());
+  if (arguments.positional.size() == model.signature.inputs.size() + 1 &&
+      model.signature.method != kLossMethod)
+    text.help = "if the last one is the targets of a loss, pass --train --loss LOSS.pt";
+  return makeError(text.code, text.message, text.help);
+}
+
+bool isFloatingPoint(const c10::IValue &value) {
+  return value.isTensor() && value.toTensor().defined() && value.toTensor().is_floating_point();
+}
+
+/// The floating-point dtype of all weights; empty: there are none, or several dtypes.
+std::string dtypeOfWeights(const Model &model) {
+  std::string dtype;
+  for (const Attribute &attribute : model.attributes) {
+    if (!isFloatingPoint(attribute.value))
+      continue;
+    const std::string own = dtypeOf(attribute.value.toTensor());
+    if (!dtype.empty() && own != dtype)
+      return "";
+    dtype = own;
+  }
+  return dtype;
+}
+
+/// Adds a help to an error of running the model on an input whose dtype is not that of the weights.
+llvm::Error withDtypeHelp(llvm::Error error, const Model &model, const Values &inputs) {
+  if (!error)
+    return llvm::Error::success();
+  ErrorText text = describe(std::move(error));
+  const std::string weights = dtypeOfWeights(model);
+  for (size_t i = 0; i < inputs.size() && !weights.empty(); ++i) {
+    if (!isFloatingPoint(inputs[i]))
+      continue;
+    const std::string dtype = dtypeOf(inputs[i].toTensor());
+    if (dtype != weights && text.code == ExitCode::Usage && text.help.empty())
+      text.help = fmt::format("{} is {}, and the weights are {}: convert one of the two",
+                              model.signature.inputs[i].name, dtype, weights);
+  }
+  return makeError(text.code, text.message, text.help);
 }
 
 /// Brings the graph into the form of the files. Reading also folds: a result may become None.
@@ -151,6 +198,8 @@ llvm::Expected<std::vector<c10::IValue>> FrontEnd::exampleInputs(const Model &mo
   if (inputs.empty())
     return std::vector<c10::IValue>{};
   Arguments arguments = TRY(argumentsFromOption(inputs));
+  if (arguments.positional.size() > model.signature.inputs.size())
+    return withContext(tooManyArguments(model, arguments), inputs);
   auto values = bindArguments(model.signature, argumentTypes(model), arguments);
   if (values || options_.loss.empty())
     return values;
@@ -283,7 +332,7 @@ llvm::Expected<Source> FrontEnd::study() {
   if (!options_.inputs.empty()) {
     phases_.begin("finding types by running the operators on the example");
     flat = {withOwnGraph(model), context};
-    if (llvm::Error error = simplifyWithTypes(model, context, inputs))
+    if (llvm::Error error = withDtypeHelp(simplifyWithTypes(model, context, inputs), model, inputs))
       return explained(
           blameNormalForm(std::move(error), path_, sourceMode(), model.signature, inputs), model,
           inputs);

@@ -50,15 +50,19 @@ llvm::Expected<ExitCode> run() {
 } // namespace
 
 int main(int argc, char **argv) {
-  return toolMain(
-      argc, argv,
-      {"pipe-run",
-       "runs a compiled pipeline, or the unsplit model as its reference",
-       "MODEL.pipe|MODEL.pt [options]",
-       {"pipe-run model.pt --inputs batch.pt --microbatches 4 --threads 1 --output expected.pt",
-        "pipe-run model.pipe --inputs batch.pt --microbatches 4 --threads 1 --expect expected.pt "
-        "--rtol 0 --atol 0",
-        "pipe-run model.pipe --inputs 'f32[32,3,224,224]' --repeat 20 --warmup 3"},
-       [] { return artifactParts(modelOfCommand()); }},
-      run);
+  ToolInfo info = {
+      "pipe-run",
+      "runs a compiled pipeline, or the unsplit model as its reference",
+      "MODEL.pipe|MODEL.pt [options]",
+      {"pipe-run model.pt --inputs batch.pt --microbatches 4 --threads 1 --output expected.pt",
+       "pipe-run model.pipe --inputs batch.pt --microbatches 4 --threads 1 --expect expected.pt "
+       "--rtol 0 --atol 0",
+       "pipe-run model.pipe --inputs 'f32[32,3,224,224]' --repeat 20 --warmup 3"},
+      [] { return artifactParts(modelOfCommand()); }};
+  for (const char *name : {"lr", "learning-rate"})
+    info.insteadOf[name] = "it with the optimizer, as in --optimizer sgd,lr=0.1";
+  for (const char *name : {"momentum", "weight-decay"})
+    info.insteadOf[name] =
+        "it with the optimizer, as in --optimizer sgd,momentum=0.9,weight_decay=0.01";
+  return toolMain(argc, argv, info, run);
 }

@@ -29,8 +29,9 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kMostTimedRuns = 25;
 constexpr size_t kRunsOfDistinct = 3; // of large models, whose operators take long
 constexpr int64_t kLongRunNs =
-    500'000'000;                   // the cost of a first run is small beside a run this long
-constexpr double kTolerated = 0.1; // of the whole model's time; larger differences get a note
+    500'000'000;                    // the cost of a first run is small beside a run this long
+constexpr double kTolerated = 0.1;  // of the whole model's time; larger differences get a note
+constexpr double kUnreliable = 0.5; // larger ones say nothing about the model
 
 int64_t medianOf(std::vector<int64_t> values) {
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
@@ -276,13 +277,19 @@ private:
   void compare(const char *what, int64_t sum, const char *of, int64_t whole) {
     const double off =
         static_cast<double>(sum - whole) / static_cast<double>(std::max<int64_t>(1, whole));
-    if (std::abs(off) > kTolerated)
-      notes_.push_back(fmt::format("the operators' {} add up to {:.3f} ms, {} {:.3f} ms "
-                                   "({:+.0f} %): predicted times are off by about as much; for "
-                                   "better ones, compile while the machine does nothing else, "
-                                   "with a larger --cost-budget, or with more samples in --inputs",
-                                   what, static_cast<double>(sum) / 1e6, of,
-                                   static_cast<double>(whole) / 1e6, 100 * off));
+    if (std::abs(off) <= kTolerated)
+      return;
+    const char *meaning =
+        std::abs(off) > kUnreliable
+            ? "these times are unreliable, as when other processes use the machine; compile while "
+              "it does nothing else, with more samples in --inputs, or with --cost analytic"
+            : "predicted times are off by about as much; for better ones, compile while the "
+              "machine "
+              "does nothing else, with a larger --cost-budget, or with more samples in --inputs";
+    notes_.push_back(fmt::format("the operators' {} add up to {:.3f} ms, {} {:.3f} ms ({:+.0f} %): "
+                                 "{}",
+                                 what, static_cast<double>(sum) / 1e6, of,
+                                 static_cast<double>(whole) / 1e6, 100 * off, meaning));
   }
 
   Model &model_;

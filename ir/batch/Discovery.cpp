@@ -50,7 +50,7 @@ public:
     if (notCut_.empty() && !isCut(best_->signature))
       notCut_ = reasonInLists(best_->signature, inputs_);
     else if (notCut_.empty() && !named_)
-      notCut_ = listsBesideBatch(best_->signature, inputs_, run_);
+      notCut_ = noteLists(listsBesideBatch(best_->signature, inputs_, run_));
     return finish(signature);
   }
 
@@ -198,7 +198,7 @@ private:
     const CutTrial &trial = way.trial;
     if (!trial.runs())
       return reasonOf(trial.candidate.dims, trial.example.calls.front());
-    std::string why = listsBesideBatch(way.signature, trial.example.calls.front(), run_);
+    std::string why = noteLists(listsBesideBatch(way.signature, trial.example.calls.front(), run_));
     return why.empty() ? fmt::format("the model fails when it gets only the later samples of the "
                                      "example ({})",
                                      trial.partsRefusal)
@@ -219,7 +219,13 @@ private:
 
   std::string reasonInLists(const Signature &cut, const Values &example) {
     std::string why = samplesInLists(cut, example, options_.batchDimGiven, run_);
-    return why.empty() && !named_ ? listsBesideBatch(cut, example, run_) : why;
+    return noteLists(why.empty() && !named_ ? listsBesideBatch(cut, example, run_) : why);
+  }
+
+  /// Remembers that samples are entries of a list, of which no dimension can be named.
+  std::string noteLists(std::string why) {
+    samplesInLists_ = !why.empty();
+    return why;
   }
 
   /// For inputs without a known batch dimension, or for which no way to cut runs.
@@ -247,7 +253,7 @@ private:
     const bool cut = options_.microBatches > 1;
     if (cut && !named_)
       if (const std::string why = reasonOfWhole(); !why.empty()) // says more than the model does
-        return notCutError(why, options_.microBatches);
+        return notCutError(why, samplesInLists_, options_.microBatches);
     const std::string dims = cut ? suggestion(untried_) : "";
     llvm::Error error =
         withArguments(makeError(firstError_->code, firstError_->message, firstError_->help),
@@ -340,6 +346,7 @@ private:
     signature = std::move(best_->signature);
     for (size_t l = 0; l < best_->checks.size(); ++l)
       found.shown.push_back(notCut_.empty() && best_->shows(l, options_.drawsRandom()));
+    found.samplesInLists = !notCut_.empty() && samplesInLists_;
     found.notCut = std::move(notCut_);
     found.results = std::move(best_->checks);
     if (!found.notCut.empty()) {
@@ -380,6 +387,7 @@ private:
   std::vector<CutDims> waysTried_;
   CutDims tieDims_; // of a way that stays although one with fewer arguments fits better
   std::string tieWarning_, notCut_;
+  bool samplesInLists_ = false;         // the reason found last
   bool mayHaveTable_ = false;           // `notCut_` says that numbers refer to samples
   std::optional<ErrorText> firstError_; // of an example
   Values failedExample_;
@@ -398,7 +406,7 @@ llvm::Expected<BatchDiscovery> discoverBatch(Signature &signature, const Values 
   llvm::Expected<BatchDiscovery> found =
       Discoverer(untried, inputs, options, runAll, run).discover(signature);
   if (found && !found->notCut.empty() && options.microBatches > 1)
-    return notCutError(found->notCut, options.microBatches);
+    return notCutError(found->notCut, found->samplesInLists, options.microBatches);
   return found;
 }
 

@@ -35,6 +35,7 @@ struct DiscoveryOptions {
 /// What the experiments showed, beside what is in the signature.
 struct BatchDiscovery {
   std::string notCut;                // why no input is cut; empty: some input is
+  bool samplesInLists = false;       // that reason: entries of a list are the samples
   std::vector<ResultCheck> results;  // per leaf
   std::vector<bool> shown;           // per leaf: the runs confirm its merge rule
   std::vector<std::string> notes;    // sentences for a report: how the batch is cut

@@ -228,8 +228,9 @@ static int64_t samplesIn(const Signature &signature, const Values &inputs) {
 void addNotes(BatchDiscovery &found, const Signature &signature, const CutWay &way,
               const Values &inputs, const DiscoveryOptions &options) {
   if (!found.notCut.empty()) {
-    found.notes = {"the batch is not cut into micro-batches: " + found.notCut +
-                   "; --batch-dim NAME=K cuts along dimension K of NAME anyway"};
+    found.notes = {
+        "the batch is not cut into micro-batches: " + found.notCut +
+        (found.samplesInLists ? "" : "; --batch-dim NAME=K cuts along dimension K of NAME anyway")};
     return;
   }
   const int64_t batch = samplesIn(signature, inputs);
@@ -335,10 +336,11 @@ std::string noteOnFullerCut(const Signature &chosen, const Signature &fuller) {
                      llvm::StringRef(said).rtrim(',').str());
 }
 
-llvm::Error notCutError(const std::string &why, int64_t microBatches) {
+llvm::Error notCutError(const std::string &why, bool samplesInLists, int64_t microBatches) {
   return makeError(ExitCode::Usage,
                    fmt::format("micro-batches: expected 1, got {}: {}", microBatches, why),
-                   "pass --microbatches 1, or name what to cut with --batch-dim");
+                   samplesInLists ? "pass --microbatches 1"
+                                  : "pass --microbatches 1, or name what to cut with --batch-dim");
 }
 
 } // namespace pipec

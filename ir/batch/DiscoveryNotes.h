@@ -23,6 +23,6 @@ std::string causeOfNorms(const std::string &norms);
 std::string noteOnFullerCut(const Signature &chosen, const Signature &fuller);
 
 /// The error for more than one micro-batch of a model whose inputs are not cut because of `why`.
-llvm::Error notCutError(const std::string &why, int64_t microBatches);
+llvm::Error notCutError(const std::string &why, bool samplesInLists, int64_t microBatches);
 
 } // namespace pipec

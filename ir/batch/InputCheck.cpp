@@ -42,7 +42,8 @@ llvm::Error checkTensor(const InputSpec &input, const at::Tensor &tensor, int64_
               ? fmt::format("if this dimension is the batch, compile with --batch-dim {}={}; "
                             "otherwise with example inputs of this shape",
                             input.name, d)
-              : "compile again with example inputs of this shape");
+              : "compile again with example inputs of this shape; as a second --inputs beside the "
+                "first, they let the artifact take both");
   }
   return llvm::Error::success();
 }

@@ -228,6 +228,10 @@ private:
 
 } // namespace
 
+bool mayVary(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, bool keepsFeatures) {
+  return !groupsOf(signature, inputs, keepsFeatures).empty();
+}
+
 std::vector<SizeRun> sizeTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
                                bool keepsFeatures, ModelRuns runAll,
                                llvm::function_ref<bool(llvm::ArrayRef<c10::IValue>)> decidesAlike) {

@@ -29,6 +29,9 @@ std::vector<SizeRun> sizeTrial(Signature &signature, llvm::ArrayRef<c10::IValue>
                                bool keepsFeatures, ModelRuns runAll,
                                llvm::function_ref<bool(llvm::ArrayRef<c10::IValue>)> decidesAlike);
 
+/// Whether the inputs have dimensions that sizeTrial() tries at other sizes.
+bool mayVary(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, bool keepsFeatures);
+
 /// Adds what a run with `batch` samples shows of the signature's inputs and leaves.
 void widen(Signature &signature, const SizeRun &run, int64_t batch);
 

@@ -125,7 +125,8 @@ llvm::Error noPair(const Signature &signature, size_t leaf) {
 std::string waysToName(const Signature &signature) {
   const std::string losses = lossesOf(signature);
   if (losses.empty())
-    return "no result is a floating-point number: return the loss";
+    return "no result is a floating-point number: return the loss, or pass a module that computes "
+           "it with --loss LOSS.pt";
   std::string ways = "pass --loss-output with one of " + losses;
   if (signature.leaves.size() == 2 && isLoss(signature.leaves[0]) && isCount(signature.leaves[1]))
     ways += fmt::format(", or {},{} for a sum and its count", outputPath(signature, 0),
@@ -166,8 +167,10 @@ llvm::Expected<LossLeaves> lossLeaves(const Signature &signature, const std::str
                                  "got {}",
                                  resultName(outputPath(signature, leaves.loss)),
                                  describeLeaf(signature.leaves[leaves.loss])),
-                     losses.empty() ? "return the loss of the micro-batch, for instance its mean"
-                                    : "pass --loss-output with one of " + losses);
+                     losses.empty()
+                         ? "return the loss of the micro-batch, for instance its mean, or "
+                           "pass a module that computes it with --loss LOSS.pt"
+                         : "pass --loss-output with one of " + losses);
   return leaves;
 }
 

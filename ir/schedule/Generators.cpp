@@ -98,6 +98,11 @@ const Generator *findGenerator(llvm::StringRef name, std::string *nearest) {
   return nullptr;
 }
 
+std::string asNamedInTable(llvm::StringRef name) {
+  const Generator *generator = findGenerator(name.lower());
+  return generator ? generator->name.str() : name.str();
+}
+
 llvm::Expected<Schedule> makeSchedule(const Generator &generator, const ScheduleRequest &request) {
   TRY(checkRequest(generator, request));
   return generator.make(request);

@@ -55,6 +55,9 @@ llvm::ArrayRef<Generator> generators();
 /// Null if no generator has that name; then `nearest` (may be null) is set to a similar name.
 const Generator *findGenerator(llvm::StringRef name, std::string *nearest = nullptr);
 
+/// The name in the table's letters, for one in others: "1f1b" of "1F1B". Any other text stays.
+std::string asNamedInTable(llvm::StringRef name);
+
 /// Checks the request against the generator's row, then calls the generator. Errors: Usage naming
 /// what does not fit and what would; NoPlan if no order stays within the memory limit, with the
 /// least limit that would suffice.

@@ -94,10 +94,14 @@ private:
       return describeNode(node) +
              ", which runs in one stage; trace the model, or pass --inputs so that ranks "
              "and dtypes of the example decide the branch";
+    case c10::aten::lstm:
+    case c10::aten::gru:
+    case c10::aten::rnn_tanh:
+    case c10::aten::rnn_relu:
+      return describeNode(node) + ", one operator that no cut can divide; use a module per layer, "
+                                  "or ask for fewer stages";
     default:
-      return describeNode(node) +
-             ", one operator that no cut can divide; use several smaller modules in its place, as "
-             "one nn.LSTM per layer, or ask for fewer stages";
+      return describeNode(node) + ", one operator that no cut can divide; ask for fewer stages";
     }
   }
 

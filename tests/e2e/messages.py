@@ -20,6 +20,44 @@ class Alone(nn.Module):
         return torch.sigmoid(torch.relu(x))
 
 
+class Squares(nn.Module):
+    """Returns its loss."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x):
+        return (self.b(torch.relu(self.a(x))) ** 2).mean()
+
+
+class Pieces(nn.Module):
+    """A loop that ends when nothing is left, at any length."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x):
+        x = self.b(torch.relu(self.a(x)))
+        count, rest = 0, x[0, :, 0]
+        while rest.numel() > 0:
+            count += 1
+            rest = rest[3:]
+        return x * count
+
+
+class Normed(nn.Module):
+    """Writes the buffers of its norms in training mode."""
+
+    def __init__(self):
+        super().__init__()
+        self.norms = nn.Sequential(*[nn.BatchNorm1d(8) for _ in range(3)])
+
+    def forward(self, x):
+        return self.norms(x)
+
+
 class Messages(e2e.Case):
     def save(self, build, path=None):
         torch.manual_seed(7)
@@ -389,6 +427,63 @@ class Inspect(Messages):
         with open("damaged.pipe/stage-1.pt", "ab") as file:
             file.write(b"x")
         self.refused(DAMAGED, "stage-1.pt", "pipe-inspect", "damaged.pipe")
+
+
+class NextSteps(Messages):
+    """Messages that name what to pass."""
+
+    def testATrainingThatTrainsNothing(self):
+        note = "note: no --optimizer: weights stay as they are, only gradients are computed"
+        run = ["pipe-run", self.save(Squares), "--train", "--inputs", "f32[4,8]", "--force"]
+        self.pipec(0, *run, "--output", "weights.pt", saying=note)
+        self.pipec(0, *run, "--checkpoint", "checkpoints", saying=note)
+        for other in (["--emit-grads", "gradients.pt", "--output", "weights.pt"], ["--optimizer", "SGD,lr=0.1", "--output", "weights.pt"], []):
+            self.assertNotIn("no --optimizer", self.pipec(0, *run, *other).err)
+
+    def testSettingsOfTheOptimizer(self):
+        self.refused(USAGE, ["unknown option --lr", "help: pass it with the optimizer, as in --optimizer sgd,lr=0.1"], "pipe-run", MODEL, "--lr", 0.1)
+
+    def testSchedulesInCapitals(self):
+        model = self.save(Squares)
+        plan = self.compiled(model, "squares.pipe", "--train", "--inputs", "f32[2,8]", "--stages", 2, "--schedule", "1F1B")
+        self.assertEqual(plan["schedule"], "1f1b")
+        self.pipec(0, "pipe-run", "squares.pipe", "--train", "--inputs", "f32[4,8]", "--schedule", "GPipe")
+        self.pipec(0, "pipe-schedule", "1F1B", "--ranks", 2, saying="1f1b")
+
+    def testSchedulesOfTrainings(self):
+        help_ = "1f1b is a schedule of a training: pass --train with it"
+        self.refused(USAGE, help_, "pipe-compile", MODEL, "--stages", 2, "--inputs", INPUTS, "--schedule", "1f1b", "--dry-run")
+        self.compiled(MODEL, "mlp.pipe", "--stages", 2, "--inputs", INPUTS)
+        self.refused(USAGE, help_, "pipe-run", "mlp.pipe", "--inputs", INPUTS, "--schedule", "1f1b")
+
+    def testSizesThatAreNotTried(self):
+        """A second example lets the sizes vary that a loop forbids to try."""
+        model = self.save(Pieces)
+        self.pipec(0, "pipe-compile", model, "--stages", 2, "--inputs", "f32[2,6,8]", "-o", "one.pipe",
+                   saying=["note: sizes beside the batch stay as in --inputs: ", "a second --inputs of another size"])
+        self.refused(USAGE, ["dimension 1: expected size 6, got 9", "as a second --inputs beside the first"], "pipe-run", "one.pipe",
+                     "--inputs", "f32[2,9,8]")
+        two = ["--inputs", "f32[2,6,8]", "--inputs", "f32[2,9,8]"]
+        said = self.pipec(0, "pipe-compile", model, "--stages", 2, *two, "-o", "two.pipe")
+        self.assertNotIn("sizes beside the batch stay", said.err)
+        self.pipec(0, "pipe-run", "two.pipe", "--inputs", "f32[2,15,8]")
+
+    def testWrittenStateIsShort(self):
+        torch.jit.script(Normed().train()).save("normed.pt")
+        said = self.pipec(0, "pipe-compile", "normed.pt", "--stages", 2, "--inputs", "f32[4,8]", "--dry-run")
+        self.assertRegex(said.err, r"the model writes state \(([^ ,]+, ){3}[^ ,]+ and 5 others\)")
+
+    def testTooManyInputs(self):
+        torch.save((torch.randn(4, 64), torch.randn(4, 10)), "pair.pt")
+        self.refused(USAGE, ["pair.pt: arguments: expected at most 1 (x), got 2", "pass --train --loss LOSS.pt"], "pipe-compile", MODEL,
+                     "--stages", 2, "--inputs", "pair.pt", "--dry-run")
+
+    def testNoLoss(self):
+        self.refused(USAGE, "--loss LOSS.pt", "pipe-compile", MODEL, "--train", "--stages", 2, "--inputs", INPUTS, "-o", "none.pipe")
+
+    def testDtypeOfWeights(self):
+        self.refused(USAGE, "help: x is float16, and the weights are float32: convert one of the two", "pipe-compile", MODEL, "--stages", 2,
+                     "--inputs", "f16[4,64]", "--dry-run")
 
 
 class Names(Messages):

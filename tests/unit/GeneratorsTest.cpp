@@ -241,6 +241,8 @@ TEST(Generators, namesAreFound) {
   EXPECT_EQ(findGenerator("zb-h3", &nearest), nullptr);
   EXPECT_EQ(nearest, "zb-h1");
   EXPECT_NE(findGenerator("gpipe"), nullptr);
+  EXPECT_EQ(asNamedInTable("GPipe"), "gpipe");
+  EXPECT_EQ(asNamedInTable("Zb-H3"), "Zb-H3");
 }
 
 TEST(TableCheck, refusesWhatIsNoSchedule) {

@@ -76,6 +76,14 @@ TEST(CommandLine, saysWhatIsWrong) {
     EXPECT_TRUE(failedWith(checkLine(c.arguments), ExitCode::Usage, c.message)) << c.message;
 }
 
+TEST(CommandLine, saysWhatToPassInstead) {
+  ToolInfo info = kInfo;
+  info.insteadOf["stage"] = "the number of stages, as in --stages 2";
+  const char *line[] = {"tool", "m", "--stage", "2"};
+  EXPECT_TRUE(failedWith(checkCommandLine(line, info), ExitCode::Usage,
+                         "unknown option --stage\npass the number of stages, as in --stages 2"));
+}
+
 TEST(CommandLine, valuesAreReadOrRefused) {
   const char *good[] = {"tool",  "m",    "--stages", "3",    "--timeout",
                         "1.5ms", "--at", "a,b",      "--at", "c"};

@@ -19,6 +19,8 @@ llvm::cl::Option *findOwn(llvm::StringRef name) {
 
 /// The option that the user may have meant: one that begins with the text, else a similar one.
 std::string optionHelp(llvm::StringRef name, const ToolInfo &info) {
+  if (auto instead = info.insteadOf.find(name.str()); instead != info.insteadOf.end())
+    return "pass " + instead->second;
   std::vector<std::string> names = {"help", "version"};
   for (const auto &entry : llvm::cl::getRegisteredOptions())
     if (isOwnOption(*entry.second) && entry.second->ArgStr.size() > 1)

@@ -41,6 +41,8 @@ struct ToolInfo {
   std::function<llvm::Error(const std::string &directory)> trace = {};
   /// For completion: the words that a name in a value_desc stands for, as "PASS" for every pass.
   std::map<std::string, std::vector<std::string>> words = {};
+  /// Names that are no options, and what to pass instead.
+  std::map<std::string, std::string> insteadOf = {};
 };
 
 /// Turns an exception out of `body` into an internal error "<doing>: ...".

@@ -63,6 +63,8 @@ bool isScheduleTable() {
   return given(schedule) && (endsWith(schedule, ".csv") || llvm::sys::fs::exists(schedule));
 }
 
+std::string scheduleName() { return asNamedInTable(schedule.getValue()); }
+
 llvm::Error readTable(CompileOptions &options) {
   TextFormat format;
   format.what = "a table of a schedule";
@@ -80,11 +82,15 @@ llvm::Error readTable(CompileOptions &options) {
 llvm::Error readSchedule(CompileOptions &options) {
   if (isScheduleTable())
     return readTable(options);
-  if (schedule == "auto")
+  const std::string name = scheduleName();
+  if (name == "auto")
     options.schedule = AutoSchedule();
-  else if (schedule != "forward-only")
-    return failf(ExitCode::Usage, "--schedule: expected forward-only, auto or a CSV file, got {}",
-                 schedule.getValue());
+  else if (name != "forward-only")
+    return makeError(
+        ExitCode::Usage,
+        fmt::format("--schedule: expected forward-only, auto or a CSV file, got {}",
+                    schedule.getValue()),
+        findGenerator(name) ? name + " is a schedule of a training: pass --train with it" : "");
   return llvm::Error::success();
 }
 
@@ -108,7 +114,7 @@ llvm::Error readTraining(const CompileContext &context, CompileOptions &options)
     return makeError(ExitCode::Usage, "--train: expected it without --infer, got both",
                      "leave one of the two out");
   std::string nearest;
-  const Generator *generator = findGenerator(schedule, &nearest);
+  const Generator *generator = findGenerator(scheduleName(), &nearest);
   const bool isTable = isScheduleTable();
   if (given(schedule) && schedule != "auto" && !isTable && (!generator || generator->inference))
     return makeError(
@@ -128,7 +134,7 @@ llvm::Error readTraining(const CompileContext &context, CompileOptions &options)
   if (isTable) {
     TRY(readTable(options));
   } else if (given(schedule) && schedule != "auto") {
-    options.schedule = NamedSchedule{schedule};
+    options.schedule = NamedSchedule{scheduleName()};
   } else {
     options.schedule = AutoSchedule();
   }
@@ -147,7 +153,7 @@ bool hasAutoSchedule() { return schedule == "auto"; }
 
 void noteTraining(const CompileContext &context, llvm::json::Object &object) {
   object["train"] = isTraining(context);
-  object["schedule"] = isTraining(context) && !given(schedule) ? "auto" : schedule.getValue();
+  object["schedule"] = isTraining(context) && !given(schedule) ? "auto" : scheduleName();
   if (train)
     object["recompute"] = recompute.getValue();
   if (evaluation)

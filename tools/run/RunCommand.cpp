@@ -2,6 +2,7 @@
 
 #include "ir/artifact/ArtifactReader.h"
 #include "ir/checkpoint/NearCheckpoints.h"
+#include "ir/schedule/Generators.h"
 #include "ir/schedule/Schedule.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/OutputPlace.h"
@@ -208,10 +209,16 @@ llvm::Error readSchedule(PipelineOptions &options, bool isTraining) {
   if (!given(schedule))
     return llvm::Error::success();
   if (!llvm::sys::fs::exists(schedule) && !endsWith(schedule, ".csv")) {
-    if (schedule != "forward-only" && !isTraining)
-      return failf(ExitCode::Usage, "--schedule: expected forward-only or a CSV file, got {}",
-                   schedule.getValue());
-    options.scheduleName = schedule;
+    const std::string name = asNamedInTable(schedule.getValue());
+    if (name != "forward-only" && !isTraining)
+      return makeError(ExitCode::Usage,
+                       fmt::format("--schedule: expected forward-only or a CSV file, got {}",
+                                   schedule.getValue()),
+                       findGenerator(name)
+                           ? name + " is a schedule of a training: pass --train with it, to an "
+                                    "artifact of pipe-compile --train"
+                           : "");
+    options.scheduleName = name;
     return llvm::Error::success();
   }
   TextFormat format;
@@ -265,7 +272,7 @@ llvm::Expected<RunCommand> readRunCommand() {
     command.replicas = command.training->replicas;
   TRY(checkDeviceNumber(command.isArtifact, static_cast<size_t>(command.replicas)));
   command.inputs = inputsOption;
-  command.schedule = schedule;
+  command.schedule = asNamedInTable(schedule.getValue());
   command.microBatches = asGiven(microBatches);
   if (given(seed))
     command.seed = static_cast<uint64_t>(seed.getValue());

@@ -68,6 +68,8 @@ std::vector<const cl::Option *> TrainCheckpoints::options() {
   return {&checkpointOption, &everyOption, &keepOption, &resumeOption};
 }
 
+bool TrainCheckpoints::areWritten() { return given(checkpointOption); }
+
 llvm::Error TrainCheckpoints::checkOptions() {
   for (const IntegerOption *option : {&everyOption, &keepOption}) {
     if (given(*option) && !given(checkpointOption))

@@ -19,6 +19,9 @@ public:
   /// Its options, none of which may be given without --train.
   static std::vector<const llvm::cl::Option *> options();
 
+  /// Whether --checkpoint is given.
+  static bool areWritten();
+
   explicit TrainCheckpoints(const Trainer &trainer) : trainer_(trainer) {}
 
   /// Resumes where that is asked for, and proves that checkpoints can be written. `seed`: given by

@@ -110,6 +110,7 @@ llvm::Error runTraining(const TrainOptions &options, const TrainTarget &target,
   TrainSteps steps = TRY(TrainSteps::read(trainer, source, target.seed.value_or(0)));
   const int64_t count = steps.count();
   TRY(checkMicroBatches(steps.batches(), target));
+  noteWithoutOptimizer(options, !target.output.empty() || TrainCheckpoints::areWritten());
   if (!options.lrSchedule.empty())
     TRY(trainer.setLearningRates(options.lrSchedule, count));
   std::optional<EvalRuns> evaluations = TRY(readEvaluations(options, trainer));

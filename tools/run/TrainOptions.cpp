@@ -306,6 +306,13 @@ llvm::Error checkTrainedModel(const TrainOptions &options, bool isArtifact) {
   return llvm::Error::success();
 }
 
+void noteWithoutOptimizer(const TrainOptions &options, bool writesWeights) {
+  const bool wantsGradients = !options.emitGrads.empty();
+  if (!options.training.updates() && !wantsGradients && (writesWeights || given(epochs)))
+    printNote("no --optimizer: weights stay as they are, only gradients are computed; to train, "
+              "pass --optimizer, as in --optimizer sgd,lr=0.1");
+}
+
 void noteTrainOptions(llvm::json::Object &json) {
   json["train"] = true;
   json["on_nan"] = onNan.getValue();

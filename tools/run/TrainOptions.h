@@ -29,6 +29,9 @@ llvm::Expected<std::optional<TrainOptions>> readTrainOptions(bool hasInputs, boo
 /// Errors: Usage for options that an artifact, or a .pt, does not have.
 llvm::Error checkTrainedModel(const TrainOptions &options, bool isArtifact);
 
+/// Notes a training whose results are weights, although nothing changes them.
+void noteWithoutOptimizer(const TrainOptions &options, bool writesWeights);
+
 /// Adds the effective options to a report. One without a default is left out unless it was given.
 void noteTrainOptions(llvm::json::Object &json);
 

@@ -2,6 +2,7 @@
 
 #include "ir/support/Try.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "tools/cli/CommandLine.h"
 #include "tools/cli/Units.h"
 
@@ -128,7 +129,7 @@ std::vector<std::string> askedFor() {
         if (!generator.inference)
           names.push_back(generator.name.str());
     } else {
-      names.push_back(part.str());
+      names.push_back(llvm::sys::fs::exists(part) ? part.str() : asNamedInTable(part));
     }
   return names;
 }
