@@ -49,8 +49,9 @@ bool isSame(const c10::IValue &one, const c10::IValue &other) {
   return compare(one, other, 0.0, 0.0).equal;
 }
 
-/// Adds what a leaf shows. False: it shows nothing that counts.
-bool addEffects(Effects &effects, const FourRuns &runs) {
+/// Adds what a leaf shows. `rows`: it has one per sample, so that two changes which both reach it
+/// meet in each row. False: it shows nothing that counts.
+bool addEffects(Effects &effects, const FourRuns &runs, bool rows) {
   const at::Tensor plain = fractionsOf(runs.plain);
   if (!plain.defined())
     return isSame(runs.plain, runs.first) && isSame(runs.plain, runs.second) &&
@@ -67,9 +68,11 @@ bool addEffects(Effects &effects, const FourRuns &runs) {
   auto isLarge = [&](const at::Tensor &difference) {
     return difference.abs().max().item<double>() > least;
   };
-  effects.first = effects.first || isLarge(first.sub(plain));
-  effects.second = effects.second || isLarge(second.sub(plain));
-  effects.interact = effects.interact || isLarge(both.sub(first).sub(second.sub(plain)));
+  const bool ofFirst = isLarge(first.sub(plain)), ofSecond = isLarge(second.sub(plain));
+  effects.first = effects.first || ofFirst;
+  effects.second = effects.second || ofSecond;
+  effects.interact = effects.interact || (rows && ofFirst && ofSecond) ||
+                     isLarge(both.sub(first).sub(second.sub(plain)));
   return true;
 }
 
@@ -102,7 +105,8 @@ std::optional<bool> interact(const Signature &signature, const Values &plain, Ch
     return std::nullopt;
   Effects effects;
   for (size_t l = 0; l < signature.leaves.size(); ++l)
-    if (!addEffects(effects, {leaves[0][l], leaves[1][l], leaves[2][l], leaves[3][l]}))
+    if (!addEffects(effects, {leaves[0][l], leaves[1][l], leaves[2][l], leaves[3][l]},
+                    hasRows(signature.leaves[l])))
       return std::nullopt;
   return effects.first && effects.second ? std::optional(effects.interact) : std::nullopt;
 }
@@ -166,7 +170,7 @@ std::optional<bool> affectOthers(const CutWay &fuller, const CutWay &fewer, Mode
   const CutDims &all = fuller.trial.candidate.dims, &few = fewer.trial.candidate.dims;
   return guarded([&] {
     return interact(
-        fuller.signature, fuller.trial.whole.calls.front(),
+        fewer.signature, fuller.trial.whole.calls.front(),
         [&](const Values &values) { return changed(values, all, few, /*inBoth=*/false); },
         [&](const Values &values) { return changed(values, all, few, /*inBoth=*/true); }, runAll);
   });

@@ -1,5 +1,6 @@
 // Whether two changes of the arguments affect each other in what a model returns. They do not where
-// each result is a sum of a term that follows the first and of one that follows the second.
+// each result is a sum of a term that follows the first and of one that follows the second, and has
+// no row that follows both.
 #pragma once
 
 #include "ir/batch/CutWay.h"

@@ -253,6 +253,14 @@ TEST(Discovery, AWholeTableOfALossIsAWarning) {
   EXPECT_EQ(found.dim(1), std::nullopt);
   ASSERT_EQ(found.discovery.warnings.size(), 1u) << found.notes();
   EXPECT_NE(found.discovery.warnings[0].find("--batch-dim y=none confirms it"), std::string::npos);
+  // Rows of a result show it without doubt.
+  const Found rows =
+      discoverLeaves({at::randn({4, 6}), at::randn({4, 6})}, 1, [](const Values &in) -> Values {
+        return {in[0].toTensor() + in[1].toTensor().mean(0)};
+      });
+  EXPECT_EQ(rows.dim(0), 0);
+  EXPECT_EQ(rows.dim(1), std::nullopt);
+  EXPECT_TRUE(rows.discovery.warnings.empty()) << rows.notes();
 }
 
 /// The states after each of x[steps, samples, ...].
