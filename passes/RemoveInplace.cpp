@@ -79,7 +79,7 @@ private:
   struct Tensor {
     Value *made, *now;
     size_t version = 0, memory;
-    bool contiguous;          // known from the operator alone
+    bool contiguous;          // PureWrites::makesContiguous
     bool argument = false;    // the caller decides its strides
     bool fixed = false;       // no new versions
     bool mayBeShared = false; // a value that may be a view may also be the tensor itself
@@ -195,7 +195,7 @@ private:
         continue;
       }
       if (isFresh(output)) {
-        tensors_.push_back({output, output, 0, *memory, makesContiguous(node)});
+        tensors_.push_back({output, output, 0, *memory, writes_->makesContiguous(node)});
         nameOf_[output] = newName({&tensors_.back()});
       } else if (first && (returnsWrittenValue(node) || isKnownView(node, *first->tensor))) {
         Node *view = returnsWrittenValue(node) ? nullptr : node;

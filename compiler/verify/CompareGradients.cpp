@@ -3,6 +3,7 @@
 #include "compiler/ParallelRuns.h"
 #include "compiler/verify/CompareParts.h"
 #include "compiler/verify/PlanGradientSums.h"
+#include "compiler/verify/WithoutDerivative.h"
 #include "ir/NodeInfo.h"
 #include "ir/autograd/TrainingSettings.h"
 #include "ir/batch/MicroBatch.h"
@@ -12,6 +13,7 @@
 #include "ir/support/Try.h"
 #include "ir/text/TensorText.h"
 #include "ir/values/CompareValues.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
@@ -67,8 +69,11 @@ bool isSameRun(const ExampleRun &a, const ExampleRun &b) {
 }
 
 /// The source trained on the same inputs: this is our fault, not theirs.
-llvm::Error internal(llvm::Error error) {
+llvm::Error internal(llvm::Error error, const StagedModel &stages) {
   ErrorText text = describe(std::move(error));
+  if (const std::vector<std::string> means = withoutDerivative(text.message, stages);
+      !means.empty())
+    text.message += fmt::format(" (in the stages: {})", llvm::join(means, ", "));
   // Refusals name the model's own code.
   const bool isOurs = text.code == ExitCode::Usage || text.code == ExitCode::Other;
   return withContext(makeError(isOurs ? ExitCode::Internal : text.code, text.message, text.help),
@@ -88,8 +93,8 @@ size_t threadsFor(const StagedModel &stages) {
 GradientComparison::GradientComparison(const std::string &path, SourceMode mode,
                                        const std::string &directory, const StagedModel &stages,
                                        Plan &plan, const LossLeaves &loss)
-    : path_(path), mode_(std::move(mode)), directory_(directory), plan_(plan), loss_(loss),
-      threads_(threadsFor(stages)) {
+    : path_(path), mode_(std::move(mode)), directory_(directory), stages_(stages), plan_(plan),
+      loss_(loss), threads_(threadsFor(stages)) {
   result_.whyWhole.resize(plan.stages.size());
 }
 
@@ -204,7 +209,7 @@ llvm::Error GradientComparison::trainStages(const ExampleRun &run,
     at::manual_seed(kExampleSeed);
     llvm::Expected<SerialTrainer::InFlight> flight = trainer.forward(ownCopies(run.calls[c]));
     if (!flight)
-      return internal(flight.takeError());
+      return internal(flight.takeError(), stages_);
     const TrainedMicroBatch &made = flight->result;
     for (size_t s = 0; s < split.size(); ++s)
       if (split[s] && !made.whyWhole[s].empty()) {
@@ -227,7 +232,7 @@ llvm::Error GradientComparison::trainStages(const ExampleRun &run,
         trainer.backward(std::move(flights[c]), plan_.training->loss,
                          rootScale(run, c, plan_.training->count.has_value(), loss));
     if (!step)
-      return internal(step.takeError());
+      return internal(step.takeError(), stages_);
     TRY(compareGradients(run, c, expected[c], *step, llvm::is_contained(split, true), found));
   }
   return llvm::Error::success();

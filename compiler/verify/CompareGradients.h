@@ -37,8 +37,8 @@ std::vector<ExampleRun> runsToTrain(llvm::ArrayRef<ExampleRun> runs);
 /// where the source's own backward fails.
 class GradientComparison {
 public:
-  /// path, directory and plan must outlive it. `stages`: what the files hold. `loss`: what was
-  /// asked for.
+  /// path, directory, stages and plan must outlive it. `stages`: what the files hold. `loss`: what
+  /// was asked for.
   GradientComparison(const std::string &path, SourceMode mode, const std::string &directory,
                      const StagedModel &stages, Plan &plan, const LossLeaves &loss);
 
@@ -74,6 +74,7 @@ private:
   const std::string &path_;
   SourceMode mode_;
   const std::string &directory_;
+  const StagedModel &stages_;
   Plan &plan_;
   LossLeaves loss_;
   size_t threads_;

@@ -1,6 +1,7 @@
 #include "passes/inplace/PureWrites.h"
 
 #include "ir/Model.h"
+#include "ir/NodeInfo.h"
 #include "passes/analysis/Layouts.h"
 
 #include <torch/csrc/jit/ir/constants.h>
@@ -21,6 +22,28 @@ bool hasTensorBound(const Node *writer) {
   return llvm::any_of(writer->inputs().slice(1), [](const Value *input) {
     return input->type()->kind() == c10::TypeKind::TensorType;
   });
+}
+
+/// Whether the operator that makes the memory says by itself that its elements are no complex
+/// numbers.
+bool makesReal(Node *maker) {
+  const Value *dtype = inputNamed(maker, "dtype");
+  if (std::optional<int64_t> given = constantInt(dtype))
+    return !c10::isComplexType(static_cast<c10::ScalarType>(*given));
+  const std::string name = maker->kind().toUnqualString();
+  if (!dtype || dtype->type()->kind() != c10::TypeKind::NoneType || name.rfind("new_", 0) == 0)
+    return false; // that of another tensor, or of an argument
+  const Value *fill = inputNamed(maker, "fill_value");
+  if (!fill)
+    return true;
+  const c10::TypeKind kind = fill->type()->kind();
+  return kind == c10::TypeKind::FloatType || kind == c10::TypeKind::IntType ||
+         kind == c10::TypeKind::BoolType;
+}
+
+bool holdsComplex(const Attribute &attribute) {
+  return attribute.value.isTensor() && attribute.value.toTensor().defined() &&
+         attribute.value.toTensor().is_complex();
 }
 
 bool keepsFormWith(const Layout &layout, const c10::Type &other, const Node *writer) {
@@ -45,7 +68,9 @@ bool keepsFormWith(const Layout &layout, const c10::Type &other, const Node *wri
 
 PureWrites::PureWrites(Model &model, TypeAnswers &answers, bool trains,
                        std::function<void(Node *, Node *)> noteMade)
-    : answers_(answers), trains_(trains), names_(*model.graph), noteMade_(std::move(noteMade)) {}
+    : answers_(answers), trains_(trains),
+      trainsComplex_(trains && llvm::any_of(model.attributes, holdsComplex)), names_(*model.graph),
+      noteMade_(std::move(noteMade)) {}
 
 Value *PureWrites::pure(Node *writer, Value *target) {
   std::string name = writer->kind().toUnqualString();
@@ -75,12 +100,22 @@ bool PureWrites::ask(const char *property, bool untyped, Node *asker, const Valu
   if (answers_.given)
     return known;
   std::optional<Layout> layout = layoutOf(*value->type());
-  // The pure forms of writes into views have no derivative for complex numbers.
+  // slice_scatter, select_scatter and zero have no derivative for complex numbers.
   const bool hasForm = !layout || !trains_ || !c10::isComplexType(layout->dtype);
   const bool typed = hasForm && (layout ? predicate(*layout) : untyped);
   if (typed != known)
     answers_.note(question, (typed ? kYes : kNo).str());
   return typed;
+}
+
+bool PureWrites::makesContiguous(Node *maker) const {
+  return pipec::makesContiguous(maker) && (!trains_ || makesReal(maker));
+}
+
+bool PureWrites::makesDense(const Value *now, const Node *writer) const {
+  // silu_ has a derivative for complex numbers, and silu has none.
+  static const c10::Symbol silu = c10::Symbol::aten("silu_");
+  return pipec::makesDense(now->node()) && !(trainsComplex_ && writer->kind() == silu);
 }
 
 bool PureWrites::isContiguous(bool untyped, Node *asker, const Value *value) {
@@ -100,7 +135,7 @@ bool PureWrites::keepsForm(const Value *now, bool contiguous, Node *writer, Pure
   case PureForm::Indexed:
     return isContiguous(contiguous, writer, now);
   case PureForm::Unary:
-    return !hasTensorBound(writer) && ask("float without gaps", makesDense(now->node()), writer,
+    return !hasTensorBound(writer) && ask("float without gaps", makesDense(now, writer), writer,
                                           now, [](const Layout &layout) {
                                             return c10::isFloatingType(layout.dtype) &&
                                                    keepsStrides(layout);

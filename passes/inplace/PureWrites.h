@@ -49,6 +49,9 @@ public:
   // they replace the types. `asker` is the operator that writes the value or is a view of it; it
   // names the question.
 
+  /// The result is new, contiguous and, in training, of real numbers: some pure forms have no
+  /// derivative for complex ones. From the operator alone.
+  bool makesContiguous(Node *maker) const;
   bool isContiguous(bool untyped, Node *asker, const Value *value);
   bool hasDims(Node *asker, const Value *value);
 
@@ -60,12 +63,14 @@ public:
   static bool hasNoRounding(const Node *writer);
 
 private:
+  bool makesDense(const Value *now, const Node *writer) const;
   bool ask(const char *property, bool untyped, Node *asker, const Value *value,
            llvm::function_ref<bool(const Layout &)> predicate);
   Value *insert(Node *writer, c10::Symbol kind, at::ArrayRef<Value *> inputs);
 
   TypeAnswers &answers_;
   bool trains_;
+  bool trainsComplex_; // some weights are complex
   OperatorNames names_;
   std::function<void(Node *, Node *)> noteMade_;
 };
