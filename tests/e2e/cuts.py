@@ -190,9 +190,11 @@ class Moved(Cuts):
 
     def testWhatDecidesIsNamed(self):
         model = self.save(odd_models.WaysByArguments)
-        for way, decides in enumerate(("argument flag", "arguments mode and k", "argument k", "argument mask", "data", "data")):
+        for way, decides in enumerate(("argument flag", "arguments mode and k", "argument k", "argument mask", "data")):
             with self.subTest(way=way):
                 self.refused(4, f"control flow that depends on {decides} and stays in one stage", "pipe-compile", model, "--at", f"ways.{way}", "-o", "decided.pipe")
+        grown = self.save(odd_models.WayByGrownList)
+        self.refused(4, "control flow that depends on data and stays in one stage", "pipe-compile", grown, "--at", "way", "-o", "decided.pipe")
 
     def testFirstInControlFlow(self):
         """The cut would be before the whole branch or loop, which is another place."""

@@ -464,9 +464,9 @@ class NextSteps(Messages):
         self.refused(USAGE, ["dimension 1: expected size 6, got 9", "as a second --inputs beside the first"], "pipe-run", "one.pipe",
                      "--inputs", "f32[2,9,8]")
         two = ["--inputs", "f32[2,6,8]", "--inputs", "f32[2,9,8]"]
-        said = self.pipec(0, "pipe-compile", model, "--stages", 2, *two, "-o", "two.pipe")
+        said = self.pipec(0, "pipe-compile", model, "--stages", 2, *two, "-o", "both-sizes.pipe")
         self.assertNotIn("sizes beside the batch stay", said.err)
-        self.pipec(0, "pipe-run", "two.pipe", "--inputs", "f32[2,15,8]")
+        self.pipec(0, "pipe-run", "both-sizes.pipe", "--inputs", "f32[2,15,8]")
 
     def testWrittenStateIsShort(self):
         torch.jit.script(Normed().train()).save("normed.pt")

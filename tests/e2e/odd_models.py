@@ -704,14 +704,14 @@ class SamplesByRows(nn.Module):
 
 
 class WaysByArguments(nn.Module):
-    """Layers that are chosen by a flag, a mode and a number, by whether a mask is given, by data, and by data that a list of numbers takes in."""
+    """Layers that are chosen by a flag, a mode and a number, by whether a mask is given, and by data."""
 
     def __init__(self):
         super().__init__()
         self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
-        self.ways = nn.ModuleList(nn.Linear(8, 8) for _ in range(6))
+        self.ways = nn.ModuleList(nn.Linear(8, 8) for _ in range(5))
 
-    def forward(self, x: Tensor, flag: bool, mode: Optional[str] = None, k: int = 2, mask: Optional[Tensor] = None, seen: Optional[List[int]] = None) -> Tensor:
+    def forward(self, x: Tensor, flag: bool, mode: Optional[str] = None, k: int = 2, mask: Optional[Tensor] = None) -> Tensor:
         x = self.a(x)
         if flag:
             x = self.ways[0](x)
@@ -725,10 +725,21 @@ class WaysByArguments(nn.Module):
             x = self.ways[3](x) * mask
         if k > 1 and bool(x.sum() > 0):
             x = self.ways[4](x)
-        if seen is not None:
-            seen.append(int(x.sum() > 0))
-            if seen[-1] == 1:
-                x = self.ways[5](x)
+        return self.b(x)
+
+
+class WayByGrownList(nn.Module):
+    """A list of numbers is an argument, but data that it takes in decide."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.way, self.b = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor, seen: List[int]) -> Tensor:
+        x = self.a(x)
+        seen.append(int(x.sum() > 0))
+        if seen[-1] == 1:
+            x = self.way(x)
         return self.b(x)
 
 

@@ -107,7 +107,9 @@ class TrainNorms(e2e.Case):
                 self.assertRegex(shown, rf"{name} +Tensor .*cut along dimension 0\n")
             for parts in (2, 4):
                 run = ["--data", "data.pt", "--batch", 16, "--microbatches", parts, *SGD]
-                self.sameBits(self.trained("m.pt", *run), self.trained("m.pipe", *run), f"{rows} {parts}")
+                for expected, actual in zip(self.trained("m.pt", *run), self.trained("m.pipe", *run)):
+                    for name, value in expected.items():  # the critic's gradients are summed over two stages
+                        self.assertTrue(torch.allclose(value, actual[name], rtol=1e-5, atol=1e-7), f"{rows} {parts} {name}")
         # A plan that gives all of the data's noise to every micro-batch is not followed in silence.
         self.assertNotIn("--data", self.pipec(0, "pipe-run", "m.pipe", "--train", *run).err)
         self.pipec(0, "pipe-compile", "m.pt", *how, "--batch-dim", "z=none,real=0")
