@@ -345,7 +345,9 @@ llvm::Error CompileRun::proveGradients(const std::vector<ExampleRun> &runs,
     return explainedByArgument(std::move(error), mayReturnArgument_);
   TRY(hook_->afterFlags(plan));
   TRY(comparison.compareSplit());
-  if (report_.results[loss_->loss].equal != ResultCheck::Equal::No) // then a warning has said so
+  const bool isWarnedOf = loss_->loss < report_.results.size() &&
+                          report_.results[loss_->loss].equal == ResultCheck::Equal::No;
+  if (!isWarnedOf)
     comparison.compareParts(runs, norms_);
   const ComparedGradients compared = comparison.take();
   const size_t whole =

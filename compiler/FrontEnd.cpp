@@ -127,7 +127,8 @@ llvm::Error withDtypeHelp(llvm::Error error, const Model &model, const Values &i
     if (!isFloatingPoint(inputs[i]))
       continue;
     const std::string dtype = dtypeOf(inputs[i].toTensor());
-    if (dtype != weights && text.code == ExitCode::Usage && text.help.empty())
+    const bool isOfTypes = llvm::StringRef(text.message).contains("type");
+    if (dtype != weights && text.code == ExitCode::Usage && isOfTypes && text.help.empty())
       text.help = fmt::format("{} is {}, and the weights are {}: convert one of the two",
                               model.signature.inputs[i].name, dtype, weights);
   }

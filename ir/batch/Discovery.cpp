@@ -112,13 +112,14 @@ private:
     const bool merges = other.allFollow() && other.mergesAll();
     if (other.fit != CutFit::Unequal || !merges || !cutsMore(other, way))
       return true;
-    if (!options_.norms.empty())
-      return false;
-    const std::optional<bool> affects =
-        options_.drawsRandom() ? std::nullopt : affectOthers(other, way, runAll_);
-    if (affects == false) {
+    const bool draws = options_.drawsRandom();
+    std::optional<bool> affects;
+    if (!draws || options_.withoutDropout)
+      affects = affectOthers(other, way, draws ? options_.withoutDropout : runAll_);
+    const bool isNorm = !options_.norms.empty(); // it explains why the other one fits less well
+    if (affects == false || (!affects && isNorm)) {
       tieDims_ = other.trial.candidate.dims;
-      tieWarning_ = warningOnTie(other.signature, way.signature);
+      tieWarning_ = affects && isNorm ? "" : warningOnTie(other.signature, way.signature);
       return false;
     }
     way.isTie = llvm::none_of(way.signature.leaves, hasRows);

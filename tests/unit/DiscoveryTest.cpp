@@ -244,6 +244,24 @@ TEST(Discovery, SamplesThatAffectEachOtherAreCutNevertheless) {
   EXPECT_EQ(cut.dim(1), 0);
 }
 
+/// A norm elsewhere in the model is no reason to cut what each sample is compared with.
+TEST(Discovery, ATableBehindANormStaysWhole) {
+  DiscoveryOptions options;
+  options.norms = "table.1";
+  const Found found = discoverLeaves(
+      {at::randn({16, 6}), at::randn({16, 6})}, 1,
+      [](const Values &in) -> Values {
+        const at::Tensor table = in[1].toTensor(), centred = table - table.mean(0),
+                         normed = centred / (centred.square().mean(0) + 0.1).sqrt();
+        return {in[0].toTensor().matmul(normed.t()).softmax(1).square().mean()};
+      },
+      options);
+  EXPECT_EQ(found.dim(0), 0);
+  EXPECT_EQ(found.dim(1), std::nullopt);
+  EXPECT_NE(found.notes().find("--batch-dim y=none confirms it"), std::string::npos)
+      << found.notes();
+}
+
 TEST(Discovery, AWholeTableOfALossIsAWarning) {
   // With so many samples, chance alone does not put the nearest row of each into its micro-batch.
   const Found found =
