@@ -281,8 +281,9 @@ private:
       return;
     const char *meaning =
         std::abs(off) > kUnreliable
-            ? "these times are unreliable, as when other processes use the machine; compile while "
-              "it does nothing else, with more samples in --inputs, or with --cost analytic"
+            ? "these times are unreliable, as when other processes use the machine or operators "
+              "are short; compile while it does nothing else, with a larger --cost-budget, with "
+              "more samples in --inputs, or with --cost analytic"
             : "predicted times are off by about as much; for better ones, compile while the "
               "machine "
               "does nothing else, with a larger --cost-budget, or with more samples in --inputs";
