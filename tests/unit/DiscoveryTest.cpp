@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ATen/Context.h>
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Dict.h>
@@ -246,6 +247,7 @@ TEST(Discovery, SamplesThatAffectEachOtherAreCutNevertheless) {
 
 /// A norm elsewhere in the model is no reason to cut what each sample is compared with.
 TEST(Discovery, ATableBehindANormStaysWhole) {
+  at::manual_seed(1); // the trial looks at numbers: some examples show less than others
   DiscoveryOptions options;
   options.norms = "table.1";
   const Found found = discoverLeaves(
@@ -263,6 +265,7 @@ TEST(Discovery, ATableBehindANormStaysWhole) {
 }
 
 TEST(Discovery, AWholeTableOfALossIsAWarning) {
+  at::manual_seed(1); // the trial looks at numbers: some examples show less than others
   // With so many samples, chance alone does not put the nearest row of each into its micro-batch.
   const Found found =
       discoverLeaves({at::randn({16, 6}), at::randn({16, 6})}, 1, [](const Values &in) -> Values {
@@ -291,6 +294,7 @@ at::Tensor recurrentStates(const at::Tensor &x) {
 }
 
 TEST(Discovery, StepsOfALossAffectEachOther) {
+  at::manual_seed(1); // the trial looks at numbers: some examples show less than others
   auto last = [](const Values &in) -> Values {
     const at::Tensor state = recurrentStates(in[0].toTensor()).select(0, -1).sum(1);
     TORCH_CHECK(state.size(0) == in[1].toTensor().size(0), "expected a label per sample");
