@@ -16,12 +16,12 @@ if(NOT PIPEC_PYTHON)
   message(FATAL_ERROR "no python3: install it, or configure with -DPIPEC_BUILD_TESTS=OFF")
 endif()
 
-# What every test sees. Sanitizers: leaks inside LibTorch and its dlopen'ed parts are not ours; tests/support/*.supp says which.
+# What every test sees. Sanitizers: a test asks for memory that is not there; leaks inside LibTorch and its dlopen'ed parts are not ours; tests/support/*.supp says which.
 set(PIPEC_TEST_ENVIRONMENT
   "PIPEC_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}" "PIPEC_MODELS=${PROJECT_BINARY_DIR}/models" "PIPEC_SOURCE=${PROJECT_SOURCE_DIR}" "PIPEC_PYTHON=${PIPEC_PYTHON}"
   "PYTHONDONTWRITEBYTECODE=1" "LC_ALL=C.UTF-8" "NO_COLOR=1"
-  "ASAN_OPTIONS=detect_leaks=1:detect_odr_violation=0" "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0"
-  "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1" "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp:halt_on_error=1")
+  "ASAN_OPTIONS=detect_leaks=1:detect_odr_violation=0:allocator_may_return_null=1" "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0"
+  "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1" "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp:halt_on_error=1:allocator_may_return_null=1")
 
 # pipec_gtest(NAME SOURCES ... DEPENDS ...): one program of GoogleTest files, one CTest entry. Nothing while it has no sources.
 function(pipec_gtest name)
