@@ -6,8 +6,7 @@
 
 #include "ir/NodeInfo.h"
 #include "ir/support/Check.h"
-
-#include <llvm/Support/SaveAndRestore.h>
+#include "llvm/Support/SaveAndRestore.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
@@ -161,10 +160,8 @@ void countAndKey(const c10::OperatorHandle &op, c10::DispatchKeySet keys, c10::S
   c10::IValue *values = stack->data() + stack->size() - arguments.size();
   // An operator that is switched off behaves like any other, and takes no ordinal.
   Draws draws = drawsWith(op.schema().name(), [&](llvm::StringRef name) -> Argument {
-    for (size_t i = 0; i < arguments.size(); ++i)
-      if (arguments[i].name() == name)
-        return argumentOf(values[i]);
-    return {};
+    const std::optional<size_t> index = indexOf(arguments, name);
+    return index ? argumentOf(values[*index]) : Argument{};
   });
   llvm::SaveAndRestore<int> depth(active->depth, active->depth + 1);
   c10::Device device = deviceOf(arguments, values);

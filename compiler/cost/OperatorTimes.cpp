@@ -285,8 +285,8 @@ private:
               "are short; compile while it does nothing else, with a larger --cost-budget, with "
               "more samples in --inputs, or with --cost analytic"
             : "predicted times are off by about as much; for better ones, compile while the "
-              "machine "
-              "does nothing else, with a larger --cost-budget, or with more samples in --inputs";
+              "machine does nothing else, with a larger --cost-budget, or with more samples in "
+              "--inputs";
     notes_.push_back(fmt::format("the operators' {} add up to {:.3f} ms, {} {:.3f} ms ({:+.0f} %): "
                                  "{}",
                                  what, static_cast<double>(sum) / 1e6, of,

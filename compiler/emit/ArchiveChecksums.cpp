@@ -5,6 +5,8 @@
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/xxhash.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <libdeflate.h>
 #include <memory>
