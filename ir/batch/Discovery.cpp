@@ -14,9 +14,9 @@
 #include "ir/batch/SamplesByNumber.h"
 #include "ir/batch/SamplesInLists.h"
 #include "ir/batch/SamplesOfLoss.h"
-#include "ir/batch/SuggestedDims.h"
 #include "ir/batch/TrialSpecs.h"
 #include "ir/batch/TrialValues.h"
+#include "ir/batch/TriedSuggestion.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Check.h"
 #include "ir/support/Try.h"
@@ -259,39 +259,19 @@ private:
     llvm::Error error =
         withArguments(makeError(firstError_->code, firstError_->message, firstError_->help),
                       untried_, failedExample_);
-    if (!dims.empty()) {
-      ErrorText text = describe(std::move(error));
-      return makeError(text.code, text.message,
-                       (text.help.empty() ? "" : text.help + "; ") +
-                           "if the batch is not dimension 0 of every input, pass --batch-dim " +
-                           dims);
-    }
+    if (!dims.empty())
+      return withSuggestion(std::move(error), dims);
     return explainFixedBatch(std::move(error), untried_, failedExample_, options_.batchDimGiven,
                              run_, inputs_);
   }
 
-  /// A --batch-dim that the sizes of the inputs suggest and of which a trial fits better than the
-  /// best way so far; empty: none. What was tried did not win. `signature`: the best way's.
+  /// See triedSuggestion.
   std::string suggestion(const Signature &signature) {
-    constexpr size_t kMost = 4;
-    const NamedDims dims = suggestedDims(signature, inputs_);
-    if (dims.empty() || options_.trustsSizes || (best_ && best_->fit == CutFit::Equal))
+    const CutWay *best = best_ ? &*best_ : nullptr;
+    if (options_.trustsSizes || (best && best->fit == CutFit::Equal))
       return "";
-    std::vector<CutCandidate> ways = cutsAlong(dims, untried_, inputs_, options_.batchDimGiven);
-    llvm::erase_if(
-        ways, [&](const CutCandidate &way) { return llvm::is_contained(waysTried_, way.dims); });
-    ways.resize(std::min(ways.size(), kMost));
-    for (const CutCandidate &one : ways) {
-      llvm::Expected<std::optional<CutWay>> tried = tryWay(one);
-      if (!tried) { // advice does not replace what is known
-        llvm::consumeError(tried.takeError());
-        return "";
-      }
-      if (const std::optional<CutWay> &way = *tried;
-          way && way->fit <= CutFit::Unequal && (!best_ || way->fit < best_->fit))
-        return dimsText(signature, dims);
-    }
-    return "";
+    return triedSuggestion(signature, {untried_, inputs_, options_.batchDimGiven, waysTried_, best},
+                           [&](const CutCandidate &one) { return tryWay(one); });
   }
 
   /// The whole batch may run although its parts do not.

@@ -1,0 +1,38 @@
+#include "ir/batch/TriedSuggestion.h"
+
+#include "ir/batch/SuggestedDims.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace pipec {
+
+std::string triedSuggestion(const Signature &signature, const SuggestionSearch &search,
+                            TryWay tryWay) {
+  constexpr size_t kMost = 4;
+  const NamedDims dims = suggestedDims(signature, search.inputs);
+  if (dims.empty())
+    return "";
+  std::vector<CutCandidate> ways = cutsAlong(dims, search.untried, search.inputs, search.given);
+  llvm::erase_if(
+      ways, [&](const CutCandidate &way) { return llvm::is_contained(search.tried, way.dims); });
+  ways.resize(std::min(ways.size(), kMost));
+  for (const CutCandidate &one : ways) {
+    llvm::Expected<std::optional<CutWay>> tried = tryWay(one);
+    if (!tried) { // advice does not replace what is known
+      llvm::consumeError(tried.takeError());
+      return "";
+    }
+    if (const std::optional<CutWay> &way = *tried;
+        way && way->fit <= CutFit::Unequal && (!search.best || way->fit < search.best->fit))
+      return dimsText(signature, dims);
+  }
+  return "";
+}
+
+llvm::Error withSuggestion(llvm::Error error, const std::string &dims) {
+  ErrorText text = describe(std::move(error));
+  return makeError(text.code, text.message,
+                   (text.help.empty() ? "" : text.help + "; ") +
+                       "if the batch is not dimension 0 of every input, pass --batch-dim " + dims);
+}
+
+} // namespace pipec
