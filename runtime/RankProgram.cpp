@@ -101,8 +101,6 @@ private:
       step.group = op.group();
       break;
     case OpKind::Reduce:
-      if (op.bucket() > 0)
-        return failf(ExitCode::Internal, "program: {}: this runtime has no such op", toString(op));
       step.group = op.group();
       break;
     case OpKind::Finite:

@@ -224,7 +224,7 @@ private:
     for (const Action &action : schedule_.ranks[rank])
       count +=
           action.kind != ActionKind::Forward && shape_.recomputes(action.stage, action.microBatch);
-    return count + stagesOf(rank).size() * (1 + shape_.buckets) + plan_.ties.size() + 2;
+    return count + 2 * stagesOf(rank).size() + plan_.ties.size() + 2;
   }
 
   // --- what follows the last backward
@@ -245,8 +245,7 @@ private:
 
   void reduce(size_t rank, size_t stage) {
     if (shape_.replicas > 1)
-      for (size_t bucket = 0; bucket < shape_.buckets; ++bucket)
-        program_.ranks[rank].push_back({OpKind::Reduce, stage, bucket, reduceGroup(rank)});
+      program_.ranks[rank].push_back({OpKind::Reduce, stage, 0, reduceGroup(rank)});
   }
 
   std::set<size_t> ranksOf(const Tie &tie) const {
@@ -333,7 +332,7 @@ private:
         program_.ranks.push_back(std::move(ops));
       }
     }
-    if (shape_.train && shape_.buckets > 0)
+    if (shape_.train)
       for (size_t r = 0; r < ranks; ++r) {
         std::vector<size_t> &members = program_.groups.emplace_back();
         for (size_t k = 0; k < shape_.replicas; ++k)

@@ -19,4 +19,12 @@ bool sumsGradient(const Plan &plan, const Tie &tie) {
   });
 }
 
+int64_t gradientBytes(const Plan &plan, size_t stage) {
+  int64_t bytes = 0;
+  for (const StageAttribute &attribute : plan.stages[stage].attributes)
+    if (attribute.requiresGrad && !attribute.channel)
+      bytes += attribute.bytes;
+  return bytes;
+}
+
 } // namespace pipec

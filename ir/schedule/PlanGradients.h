@@ -10,5 +10,7 @@ namespace pipec {
 bool carriesGradient(const Plan &plan, const Channel &channel);
 /// Whether the gradients of a tie's copies must be summed: true only for replicated ties.
 bool sumsGradient(const Plan &plan, const Tie &tie);
+/// Bytes of the gradients of the weights that the stage holds, which replicas sum.
+int64_t gradientBytes(const Plan &plan, size_t stage);
 
 } // namespace pipec

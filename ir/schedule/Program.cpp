@@ -132,7 +132,6 @@ void parseFields(LineReader &reader, OpForm form, Op &op) {
     break;
   case OpForm::Reduce:
     field("", op.stage);
-    field(" bucket=", op.channel);
     field(" group=", op.lane);
     break;
   case OpForm::TieReduce:
@@ -219,7 +218,7 @@ std::string toString(const Op &op) {
                        hasMicroBatch(op.payload) ? fmt::format(" mb={}", op.microBatch) : "",
                        op.lane);
   case OpForm::Reduce:
-    return fmt::format("{} {} bucket={} group={}", word, op.stage, op.bucket(), op.group());
+    return fmt::format("{} {} group={}", word, op.stage, op.group());
   case OpForm::TieReduce:
     return fmt::format("{} tie={} group={}", word, op.tie(), op.group());
   case OpForm::Group:

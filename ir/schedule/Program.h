@@ -19,7 +19,7 @@ enum class OpKind : uint8_t {
   Post,       // prepare the buffer of a TAKE (for transports that need it first)
   Send,       // send a value on `lane`
   Take,       // wait for it
-  Reduce,     // sum gradient bucket `bucket` of `stage` over the replicas, with all of `group`
+  Reduce,     // sum the gradients of `stage` over the replicas, with all of `group`
   TieReduce,  // sum the gradients of the copies of tie `tie`, with all of `group`
   Norm,       // the norm of all gradients, with all of `group`
   Finite,     // are all gradients finite, with all of `group`
@@ -40,8 +40,8 @@ enum class Payload : uint8_t { Activation, Gradient, Weight, WeightGradient };
 
 /// One step of a rank. Text: "F 2 mb=0", "TAKE ch=3 mb=0 lane=1", "SEND grad=3 of=2 mb=0 lane=4"
 /// (the gradient as it leaves stage 2), "SEND weight=5 lane=6", "SEND weight-grad=5 lane=7",
-/// "REDUCE 2 bucket=0 group=1", "TIE_REDUCE tie=0 group=2", "NORM group=0", "FINITE group=0", "OPT
-/// 2". Fields that an op does not use are zero.
+/// "REDUCE 2 group=1", "TIE_REDUCE tie=0 group=2", "NORM group=0", "FINITE group=0", "OPT 2".
+/// Fields that an op does not use are zero.
 struct Op {
   OpKind kind = OpKind::Forward;
   Payload payload = Payload::Activation; // Post, Send, Take
@@ -56,9 +56,8 @@ struct Op {
         stage(static_cast<uint32_t>(of)), channel(static_cast<uint32_t>(on)),
         lane(static_cast<uint32_t>(by)) {}
 
-  uint32_t bucket() const { return channel; } // Reduce
-  uint32_t tie() const { return channel; }    // TieReduce
-  uint32_t group() const { return lane; }     // collectives
+  uint32_t tie() const { return channel; } // TieReduce
+  uint32_t group() const { return lane; }  // collectives
   bool operator==(const Op &) const = default;
 };
 static_assert(sizeof(Op) <= 24, "a program of a thousand ranks has tens of millions of them");
@@ -92,8 +91,7 @@ struct RunShape {
   int64_t microBatches = 1;
   bool train = false;
   size_t replicas = 1;
-  size_t buckets = 1;          // gradient buckets of a stage; with one replica none is reduced
-  std::vector<bool> recompute; // per stage; empty: no stage
+  std::vector<bool> recompute;               // per stage; empty: no stage
   std::set<std::pair<size_t, int64_t>> kept; // of these stages: (stage, micro-batch) that are not
   bool norm = false, finite = false, optimizer = true;
 

@@ -22,7 +22,6 @@ struct ProgramCosts {
   std::vector<int64_t> recompute;       // per stage, time of R; empty: the forward's time
   std::vector<int64_t> keptToRecompute; // per stage, bytes that F keeps until R; empty: none
   std::vector<int64_t> optimize;        // per stage, time of OPT; empty: none
-  std::vector<int64_t> gradientBytes;   // per stage, reduced over replicas; empty: none
   std::vector<int64_t> channelBytes;    // per channel; empty: as the plan says
   LinkCosts link;                       // between two ranks that `linkOf` does not name
   std::vector<LinkCosts> links;

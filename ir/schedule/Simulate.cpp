@@ -5,6 +5,7 @@
 #include "ir/schedule/Simulate.h"
 
 #include "ir/schedule/OpMemory.h"
+#include "ir/schedule/PlanGradients.h"
 #include "ir/schedule/Program.h"
 #include "ir/schedule/ProgramCosts.h"
 #include "ir/schedule/simulate/CostsFit.h"
@@ -266,12 +267,10 @@ private:
     const std::vector<size_t> &ranks = program_.groups[op.group()];
     if (op.kind == OpKind::Norm || op.kind == OpKind::Finite)
       return {earliest, earliest + costs_.treeNs(ranks)};
-    int64_t bytes = 0;
-    if (op.kind == OpKind::TieReduce)
-      bytes = bytesOfTie(plan_.ties[op.tie()]);
-    else if (!costs_.gradientBytes.empty() && shape_.buckets > 0)
-      bytes = costs_.gradientBytes[op.stage] / static_cast<int64_t>(shape_.buckets);
-    return links_.reduce(ranks, bytes, earliest);
+    return links_.reduce(ranks,
+                         op.kind == OpKind::TieReduce ? bytesOfTie(plan_.ties[op.tie()])
+                                                      : gradientBytes(plan_, op.stage),
+                         earliest);
   }
 
   int64_t bytesOfTie(const Tie &tie) const {

@@ -22,7 +22,7 @@ enum What : int64_t {
   ReturnedWeight, // channel, from rank: gradient of a transmitted weight, back at its owner
   Ran,            // kind, stage, micro-batch
   Summed,         // tie
-  Reduced,        // stage, bucket
+  Reduced,        // stage
   Known,          // kind: norm, finite
   Updated,        // stage
   SentOnce,       // lane, then the message's identity folded
@@ -344,9 +344,8 @@ private:
         demand(s != stage || !sumsGradient(plan_, plan_.ties[t]) ||
                    has({Summed, static_cast<int64_t>(t)}),
                Verdict::MissingValue, "a tie");
-    for (size_t b = 0; reduced && shape_.replicas > 1 && b < shape_.buckets; ++b)
-      demand(has({Reduced, static_cast<int64_t>(stage), static_cast<int64_t>(b)}),
-             Verdict::MissingValue, "a bucket");
+    if (reduced && shape_.replicas > 1)
+      demand(has({Reduced, static_cast<int64_t>(stage)}), Verdict::MissingValue, "a reduction");
   }
 
   bool collective(const Op &op) {
@@ -377,10 +376,9 @@ private:
     std::set<size_t> expected;
     const size_t first = rank_ - inPlan(rank_);
     if (op.kind == OpKind::Reduce) {
-      demand(mine(op.stage) && shape_.replicas > 1 && op.bucket() < shape_.buckets, Verdict::Misfit,
-             "no such bucket");
+      demand(mine(op.stage) && shape_.replicas > 1, Verdict::Misfit, "no such reduction");
       final(op.stage, false);
-      put({Reduced, op.stage, op.bucket()});
+      put({Reduced, op.stage});
       for (size_t k = 0; k < shape_.replicas; ++k)
         expected.insert(k * plan_.ranks + inPlan(rank_));
     } else if (op.kind == OpKind::TieReduce) {

@@ -78,7 +78,6 @@ inline RunShape randomShape(std::mt19937 &random, const Plan &plan) {
   shape.microBatches = 1 + static_cast<int64_t>(below(random, 4));
   shape.train = plan.mode == Mode::Train;
   shape.replicas = 1 + (below(random, 3) == 0);
-  shape.buckets = below(random, 3);
   for (size_t s = 0; s < plan.stages.size(); ++s)
     shape.recompute.push_back(below(random, 4) == 0);
   shape.norm = below(random, 2);

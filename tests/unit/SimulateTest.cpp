@@ -30,6 +30,14 @@ ProgramCosts costsOf(std::vector<StageCosts> stages, LinkCosts link = {}) {
   return costs;
 }
 
+/// A weight with a gradient of so many bytes.
+void addWeight(Plan &plan, size_t stage, int64_t bytes) {
+  StageAttribute &weight = plan.stages[stage].attributes.emplace_back();
+  weight.name = fmt::format("w{}", stage);
+  weight.requiresGrad = true;
+  weight.bytes = bytes;
+}
+
 /// Where both apply: compute tables on a chain, lanes wide enough, nothing after the backward.
 TEST(Simulate, agreesWithTables) {
   std::mt19937 random(3);
@@ -151,12 +159,12 @@ TEST(Simulate, linksServeInTheOrderOfSending) {
 /// and the sum of stage 1's 100 bytes of gradients waits for the values' gradients to be through:
 /// its two steps of 50 bytes go both ways around over the same link, 100 ns each.
 TEST(Simulate, reductionsShareLinksWithMessages) {
-  const Plan plan = chainPlan({0, 1});
+  Plan plan = chainPlan({0, 1});
+  addWeight(plan, 1, 100);
   RunShape shape = shapeOf(1);
   shape.replicas = 2;
   ProgramCosts costs = costsOf({{10, 0, 0}, {10, 0, 0}});
   costs.channelBytes = {40};
-  costs.gradientBytes = {0, 100};
   costs.link = {0, 1000000000};
   const Program program = programOf("0F0,0B0\n1F0,1B0\n", plan, shape);
   // F ends at 10, arrives at 50, the backward's gradient leaves at 60; the sum runs beside it.
@@ -172,11 +180,11 @@ TEST(Simulate, reductionsShareLinksWithMessages) {
 
 /// The slowest link of a ring sets its pace.
 TEST(Simulate, ringsGoAtThePaceOfTheirSlowestLink) {
-  const Plan plan = chainPlan({0});
+  Plan plan = chainPlan({0});
+  addWeight(plan, 0, 300);
   RunShape shape = shapeOf(1);
   shape.replicas = 3;
   ProgramCosts costs = costsOf({{10, 0, 0}}, {1, 1000000000});
-  costs.gradientBytes = {300};
   const Program program = programOf("0F0,0B0\n", plan, shape);
   EXPECT_EQ(take(simulate(program, plan, shape, costs)).makespan, 10 + 4 * (1 + 100));
   costs.links = {{7, 500000000}};
@@ -272,15 +280,15 @@ TEST(Simulate, recomputeTradesMemoryForTime) {
 
 /// Two replicas: stage 1 is reduced while stage 0 still computes, OPT waits for its own sum.
 TEST(Simulate, reductionsRunBesideTheBackward) {
-  const Plan plan = chainPlan({0, 0});
+  Plan plan = chainPlan({0, 0});
+  addWeight(plan, 1, 100);
   RunShape shape = shapeOf(1);
   shape.replicas = 2;
   ProgramCosts costs = costsOf({{10, 10, 10}, {10, 10, 10}}, {0, 1000000000});
-  costs.gradientBytes = {0, 100};
   costs.optimize = {1, 1};
   const Program program = programOf("0F0,1F0,1B0,0B0\n", plan, shape);
   EXPECT_EQ(take(simulate(program, plan, shape, costs)).makespan, 40 + 100 + 2);
-  costs.gradientBytes = {0, 10};
+  plan.stages[1].attributes[0].bytes = 10;
   const SimulatedRun run = take(simulate(program, plan, shape, costs));
   EXPECT_EQ(run.makespan, 62);
   EXPECT_EQ(run.work(), 62);
@@ -321,14 +329,14 @@ TEST(Simulate, lowerBoundOfEqualStages) {
 TEST(Simulate, staysWithinItsCertificates) {
   std::mt19937 random(17);
   for (int i = 0; i < 300; ++i) {
-    const Plan plan = randomTrainingPlan(random);
+    Plan plan = randomTrainingPlan(random);
     const RunShape shape = randomShape(random, plan);
     auto number = [&](size_t n) { return static_cast<int64_t>(below(random, n)); };
     ProgramCosts costs;
     for (size_t s = 0; s < plan.stages.size(); ++s) {
       costs.stages.push_back({number(50), number(50), number(50), 100, number(100)});
       costs.optimize.push_back(number(20));
-      costs.gradientBytes.push_back(number(100));
+      addWeight(plan, s, number(100));
       costs.keptToRecompute.push_back(number(100));
     }
     for (size_t c = 0; c < plan.channels.size(); ++c)

@@ -116,10 +116,10 @@ TEST(LowerTraining, skipsTiesAndTheEnd) {
 }
 
 /// Two replicas of a chain: the second half of the program is the first with other ranks, and
-/// buckets are reduced as soon as the last backward is done.
-TEST(LowerTraining, replicasReduceInBuckets) {
+/// a stage is reduced as soon as its last backward is done.
+TEST(LowerTraining, replicasReduceEachStage) {
   RunShape shape = trainingOf(1);
-  shape.replicas = shape.buckets = 2;
+  shape.replicas = 2;
   llvm::Expected<Program> program = loweredCsv("0F0,0B0\n1F0,1B0\n", chainPlan({0, 1}), shape);
   ASSERT_TRUE(succeeded(program));
   ASSERT_EQ(program->ranks.size(), 4u);
@@ -132,8 +132,7 @@ TEST(LowerTraining, replicasReduceInBuckets) {
                       "  F 1 mb=0\n"
                       "  B 1 mb=0\n"
                       "  SEND grad=0 of=1 mb=0 lane=3\n"
-                      "  REDUCE 1 bucket=0 group=1\n"
-                      "  REDUCE 1 bucket=1 group=1\n"
+                      "  REDUCE 1 group=1\n"
                       "  OPT 1\n"),
             std::string::npos)
       << text;
@@ -226,7 +225,7 @@ TEST(CheckTraining, namesWhatDoesNotBelong) {
   transmitWeight(plan, 0, {1});
   replicateWeight(plan, {0, 1});
   RunShape shape = trainingOf(2);
-  shape.replicas = shape.buckets = 2;
+  shape.replicas = 2;
   shape.norm = shape.finite = true;
   const std::string good =
       toString(take(loweredCsv("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n", plan, shape)));
@@ -245,10 +244,10 @@ TEST(CheckTraining, namesWhatDoesNotBelong) {
        "(NORM group=0): runs a second time"},
       {"  FINITE group=0\n", "", "(OPT 0): the gradients have not been checked yet"},
       {"  TIE_REDUCE tie=0 ", "  TIE_REDUCE tie=4 ", "the plan sums no tie 4"},
-      {"  REDUCE 0 bucket=1 ", "  REDUCE 0 bucket=2 ", "a stage has 2 buckets to reduce"},
-      {"  REDUCE 0 bucket=1 ", "  REDUCE 1 bucket=1 ", "the stage is not on this rank"},
-      {"  REDUCE 0 bucket=1 group=2\n", "",
-       "(NORM group=0): bucket 1 of stage 0 has not been reduced yet"},
+      {"  REDUCE 0 group=2\n", "  REDUCE 1 group=2\n", "the stage is not on this rank"},
+      {"  REDUCE 0 group=2\n", "  REDUCE 0 group=2\n  REDUCE 0 group=2\n",
+       "(REDUCE 0 group=2): runs a second time"},
+      {"  REDUCE 0 group=2\n", "", "(NORM group=0): stage 0 has not been reduced yet"},
       {"  SEND weight=2 lane=2\n", "  SEND weight=2 lane=0\n", "the lane carries other messages"},
       {"  SEND weight=2 lane=2\n", "  SEND weight=0 lane=2\n", "the plan has no weight channel 0"},
       {"  SEND grad=0 of=1 mb=0 ", "  SEND grad=1 of=1 mb=0 ", "the channel has no gradient"},

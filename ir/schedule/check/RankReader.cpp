@@ -33,7 +33,7 @@ RankReader::RankReader(const Program &program, const Plan &plan, const RunShape 
   const size_t stages = demands.stagesOn(planRank(rank)).size();
   done_.assign(stages * static_cast<size_t>(shape.microBatches), 0);
   finished_.assign(stages, 0);
-  reduced_.assign(stages, std::vector<bool>(bucketsOf(), false));
+  reduced_.assign(stages, false);
   optimized_.assign(stages, false);
   tieReduced_.assign(plan.ties.size(), false);
 }
@@ -247,10 +247,8 @@ std::string RankReader::notFinal(size_t stage, bool reduced) const {
   for (size_t tie : demands.ties)
     if (!tieReduced_[tie])
       return fmt::format("tie {} has not been summed yet", tie);
-  const std::vector<bool> &buckets = reduced_[demands_.slotOf(stage)];
-  if (auto left = llvm::find(buckets, false); reduced && left != buckets.end())
-    return fmt::format("bucket {} of stage {} has not been reduced yet", left - buckets.begin(),
-                       stage);
+  if (reduced && shape_.replicas > 1 && !reduced_[demands_.slotOf(stage)])
+    return fmt::format("stage {} has not been reduced yet", stage);
   return "";
 }
 
@@ -268,12 +266,12 @@ llvm::Error RankReader::readCollective(size_t index) {
   case OpKind::Reduce: {
     if (!isHere(op.stage))
       return bad(index, "the stage is not on this rank");
-    if (op.bucket() >= bucketsOf())
-      return bad(index, fmt::format("a stage has {} buckets to reduce", bucketsOf()));
+    if (shape_.replicas < 2)
+      return bad(index, "there are no replicas to reduce over");
     for (size_t k = 0; k < shape_.replicas; ++k)
       members.push_back(k * plan_.ranks + planRank(rank_));
     early = notFinal(op.stage, false);
-    std::vector<bool>::reference done = reduced_[demands_.slotOf(op.stage)][op.bucket()];
+    std::vector<bool>::reference done = reduced_[demands_.slotOf(op.stage)];
     if (done)
       return bad(index, kAgain);
     done = true;

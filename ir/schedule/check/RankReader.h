@@ -69,7 +69,6 @@ private:
   bool finished(size_t stage) const {
     return finished_[demands_.slotOf(stage)] == shape_.microBatches;
   }
-  size_t bucketsOf() const { return shape_.replicas > 1 ? shape_.buckets : 0; }
   /// Empty if all gradients of a stage are summed (over replicas too, if `reduced`); otherwise what
   /// is missing.
   std::string notFinal(size_t stage, bool reduced) const;
@@ -80,11 +79,11 @@ private:
   const Demands &demands_;
   Records &records_;
   size_t rank_;
-  std::vector<uint8_t> done_;              // per stage of the rank and micro-batch: bits
-  std::vector<int64_t> finished_;          // per stage of the rank: whole backwards
-  std::vector<std::vector<bool>> reduced_; // per stage of the rank: buckets
-  std::vector<bool> optimized_;            // per stage of the rank
-  std::vector<bool> tieReduced_;           // per tie
+  std::vector<uint8_t> done_;     // per stage of the rank and micro-batch: bits
+  std::vector<int64_t> finished_; // per stage of the rank: whole backwards
+  std::vector<bool> reduced_;     // per stage of the rank
+  std::vector<bool> optimized_;   // per stage of the rank
+  std::vector<bool> tieReduced_;  // per tie
   bool norm_ = false, finite_ = false;
 };
 

@@ -14,8 +14,7 @@ llvm::Error checkCosts(const Program &program, const Plan &plan, const ProgramCo
     return sizes("stages", costs.stages.size(), stages);
   for (const auto &[name, list] : {std::pair{"recompute", &costs.recompute},
                                    {"keptToRecompute", &costs.keptToRecompute},
-                                   {"optimize", &costs.optimize},
-                                   {"gradientBytes", &costs.gradientBytes}})
+                                   {"optimize", &costs.optimize}})
     if (!list->empty() && list->size() != stages)
       return sizes(name, list->size(), stages);
   if (!costs.channelBytes.empty() && costs.channelBytes.size() != plan.channels.size())
