@@ -4,6 +4,7 @@
 #include "compiler/ExampleTypes.h"
 #include "compiler/Pipelines.h"
 #include "compiler/TrainingMode.h"
+#include "compiler/WrongInputs.h"
 #include "compiler/emit/RoundTrip.h"
 #include "ir/ModelSignature.h"
 #include "ir/NodeInfo.h"
@@ -13,20 +14,17 @@
 #include "ir/batch/FixedBatch.h"
 #include "ir/batch/GivenMerges.h"
 #include "ir/batch/MicroBatch.h"
-#include "ir/batch/TensorSpecs.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "ir/text/CanonicalText.h"
 #include "ir/torchfile/JoinLoss.h"
-#include "ir/torchfile/TorchFile.h"
 #include "ir/values/ArgumentText.h"
 #include "ir/values/BindArguments.h"
 #include "ir/values/DescribedArguments.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/MemoryTypes.h"
 
-#include <ATen/core/Tensor.h>
 #include <torch/csrc/jit/ir/ir.h>
 
 namespace pipec {
@@ -89,52 +87,6 @@ llvm::Error refuseInnerGradients(const Model &model) {
   return found.empty() ? llvm::Error::success() : refuseWith(Refusal::InnerGradient, found);
 }
 
-/// Of inputs for a model that takes fewer: the targets of a loss may be among them.
-llvm::Error tooManyArguments(const Model &model, const Arguments &arguments) {
-  ErrorText text =
-      describe(bindArguments(model.signature, argumentTypes(model), arguments).takeError());
-  if (arguments.positional.size() == model.signature.inputs.size() + 1 &&
-      model.signature.method != kLossMethod)
-    text.help = "if the last one is the targets of a loss, pass --train --loss LOSS.pt";
-  return makeError(text.code, text.message, text.help);
-}
-
-bool isFloatingPoint(const c10::IValue &value) {
-  return value.isTensor() && value.toTensor().defined() && value.toTensor().is_floating_point();
-}
-
-/// The floating-point dtype of all weights; empty: there are none, or several dtypes.
-std::string dtypeOfWeights(const Model &model) {
-  std::string dtype;
-  for (const Attribute &attribute : model.attributes) {
-    if (!isFloatingPoint(attribute.value))
-      continue;
-    const std::string own = dtypeOf(attribute.value.toTensor());
-    if (!dtype.empty() && own != dtype)
-      return "";
-    dtype = own;
-  }
-  return dtype;
-}
-
-/// Adds a help to an error of running the model on an input whose dtype is not that of the weights.
-llvm::Error withDtypeHelp(llvm::Error error, const Model &model, const Values &inputs) {
-  if (!error)
-    return llvm::Error::success();
-  ErrorText text = describe(std::move(error));
-  const std::string weights = dtypeOfWeights(model);
-  for (size_t i = 0; i < inputs.size() && !weights.empty(); ++i) {
-    if (!isFloatingPoint(inputs[i]))
-      continue;
-    const std::string dtype = dtypeOf(inputs[i].toTensor());
-    const bool isOfTypes = llvm::StringRef(text.message).contains("type");
-    if (dtype != weights && text.code == ExitCode::Usage && isOfTypes && text.help.empty())
-      text.help = fmt::format("{} is {}, and the weights are {}: convert one of the two",
-                              model.signature.inputs[i].name, dtype, weights);
-  }
-  return makeError(text.code, text.message, text.help);
-}
-
 /// Brings the graph into the form of the files. Reading also folds: a result may become None.
 llvm::Error writeAndRead(Model &model) {
   TRY(roundTrip(model).takeError());
@@ -177,21 +129,6 @@ llvm::Expected<Model> FrontEnd::flatten(PassContext &context) {
   noteWrites(std::get<Model>(model));
   phases_.end("normalise");
   return std::get<Model>(std::move(model));
-}
-
-/// Of arguments that do not fit: which are the model's, and which the loss's.
-static llvm::Error withTargets(llvm::Error error, const Signature &joined, const std::string &path,
-                               const CompileOptions &options) {
-  const ErrorText text = describe(std::move(error));
-  torch::jit::Module model = TRY(loadMapped(path));
-  torch::jit::Method method = TRY(methodOf(model, path, options.method));
-  const size_t own = method.function().getSchema().arguments().size() - 1; // without self
-  const llvm::ArrayRef<InputSpec> all(joined.inputs);
-  return makeError(
-      text.code, text.message,
-      fmt::format("--inputs takes the arguments of the model ({}) and then the targets "
-                  "of the loss ({})",
-                  listArguments(all.take_front(own)), listArguments(all.drop_front(own))));
 }
 
 llvm::Expected<std::vector<c10::IValue>> FrontEnd::exampleInputs(const Model &model,
