@@ -6,16 +6,11 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+from gpu_commands import run
+
 TURNS, STEPS, WARMUP = 3, 20, 5
 MODELS = ("mlp_wide", "unet", "lstm", "demo_resnet50", "demo_gpt2")
 STAGES = (1, 2, 4)
-
-
-def run(*command):
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(map(os.path.basename, command[:2]))}: {done.stderr.strip() or done.stdout.strip()}")
-    return done.stdout
 
 
 class Case:

@@ -4,11 +4,11 @@ import json
 import math
 import os
 import statistics
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
+from gpu_commands import run
 
 TURNS, STEPS, WARMUP = 2, 24, 8
 SCHEDULES = ("1f1b", "gpipe", "zb-h1")
@@ -18,13 +18,6 @@ LIMIT = 1e-4  # relative L2 of gradients: kernels of a GPU may add in an order t
 BF16_LIMIT = 2e-2  # the same in bfloat16, which has 8 bits
 # cuBLAS takes 32 MiB of the allocator's memory for itself, unless it is told to take little.
 SMALL_WORKSPACE = {"CUBLAS_WORKSPACE_CONFIG": ":16:8"}
-
-
-def run(*command, env=None):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env={**os.environ, **(env or {})})
-    if done.returncode:
-        raise RuntimeError(f"{os.path.basename(str(command[0]))} {command[1]}: {done.stderr.strip() or done.stdout.strip()}")
-    return done.stdout
 
 
 def distance(expected, actual):
