@@ -313,7 +313,7 @@ llvm::Error CompileRun::prove(Staged &staged, Plan &plan, const ArtifactWriter &
   return llvm::Error::success();
 }
 
-/// Without one a training can be planned, and no more.
+/// Finds the loss of a training. A model without a loss can be planned, but not compiled.
 llvm::Error CompileRun::findLoss(const Signature &signature, const std::vector<bool> &shown) {
   if (options_.mode != Mode::Train)
     return llvm::Error::success();

@@ -12,8 +12,9 @@ namespace pipec {
 
 namespace {
 
-/// Names operators by kind, module and the number among its like. Both modes give an operator the
-/// same name, as long as its module runs the same operators of this kind in both.
+/// Names operators by kind, module and number among the operators of this kind and module. An
+/// operator has the same name in both modes if its module runs the same operators of this kind in
+/// both.
 class OperatorNames {
 public:
   std::string next(torch::jit::Node *node) {

@@ -76,8 +76,8 @@ private:
 at::Tensor copyWithStrides(const at::Tensor &tensor,
                            llvm::function_ref<at::Tensor(const at::Tensor &dense)> copy);
 
-/// Devices of other names. A test build sets it before main(); the product leaves it empty. Null:
-/// not a name of its own.
+/// Opens devices with names that the product does not have. A test build sets it before main(); the
+/// product leaves it empty. Returns null for all other names.
 using OpenTestDevice = std::shared_ptr<Device> (*)(const std::string &name);
 inline constinit OpenTestDevice testDevices = nullptr;
 

@@ -28,9 +28,9 @@ struct PipelineOptions {
   /// 0: every rank runs the ops of the schedule in its order. Else what is ready runs, with at most
   /// this many micro-batches in flight in each stage. The results have the same bits.
   int64_t dynamic = 0;
-  /// Of a training: so many copies of the pipeline, each with a thread for each of its ranks. Every
-  /// replica runs `microBatches` of each step. Gradients are summed over the replicas, and all
-  /// update their weights alike: see docs/training.md.
+  /// In a training: the number of copies of the pipeline, each with a thread for each of its ranks.
+  /// Every replica runs `microBatches` of each step. Gradients are summed over the replicas, and
+  /// all update their weights alike: see docs/training.md.
   int64_t replicas = 1;
   uint64_t seed = 0;                       // key of random operators
   std::optional<TrainingOptions> training; // of an artifact compiled for training

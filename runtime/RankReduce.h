@@ -1,4 +1,5 @@
-// What the replicas of a stage tell each other at REDUCE, and the counts of all micro-batches.
+// The messages that the replicas of a stage exchange at REDUCE, and the counts of all
+// micro-batches.
 #pragma once
 
 #include "runtime/StageTraining.h"

@@ -56,8 +56,8 @@ public:
     sent_.forget();
   }
 
-  /// The message that brings a weight of this rank to the readers at the lane's end; None if they
-  /// have it as it is. Its arrival at the readers on this rank.
+  /// The message that brings a weight of this rank to the readers at the lane's end; None if the
+  /// readers have its current value. Its arrival at the readers on this rank.
   c10::IValue weight(size_t lane, size_t channel);
   void takeWeight(size_t channel, const c10::IValue &value, const Fence &ready);
   /// The gradients that this rank found for a weight of another rank's stage, to be sent to its

@@ -1,4 +1,5 @@
-// Which weights other ranks have as they are now, so that only changed ones are sent.
+// Which weights other ranks already have in their current state, so that only changed ones are
+// sent.
 #pragma once
 
 #include "ir/plan/Plan.h"

@@ -12,8 +12,8 @@ namespace pipec {
 
 namespace {
 
-/// While alive, this process draws what follows a seed; afterwards it draws what it would have
-/// drawn.
+/// While alive, the default generator of the CPU draws from a fixed seed. Afterwards it continues
+/// as if nothing had been drawn.
 class SameDraws {
 public:
   SameDraws() : generator_(at::detail::getDefaultCPUGenerator()) {

@@ -70,7 +70,7 @@ public:
   }
   llvm::Error restoreState();
 
-  /// Whether an operator of the stage may write into what it gets.
+  /// Whether an operator of the stage may write into the stage's inputs.
   bool writesInPlace() const { return writesInPlace_; }
 
   /// Makes a value of another stream of the device usable on the current one.

@@ -18,7 +18,8 @@ namespace {
 
 constexpr int64_t kMostBytes = int64_t(256) << 20;
 
-/// Dense tensors of fractions: for these no kernel makes sizes from elements.
+/// Whether it is a dense floating-point tensor. No kernel derives sizes from the elements of such
+/// tensors.
 bool isPlain(const at::Tensor &tensor) {
   return tensor.defined() && !tensor.is_nested() && tensor.layout() == at::kStrided &&
          !tensor.is_quantized() && tensor.is_floating_point();

@@ -208,9 +208,10 @@ private:
     return std::max(double(microBatches_) * busiest, longestWay(times));
   }
 
-  /// Through some stage all micro-batches go one after the other; the first comes to it by stages
-  /// that it reads from, the last leaves by stages that read from it. Not every stage need be on
-  /// one way: two branches may run at once.
+  /// All micro-batches pass a stage one after the other. The first one reaches it through stages
+  /// that it reads from, and the last one leaves through stages that read from it. Returns the
+  /// largest sum of these times over all stages. Stages on other branches do not count, because two
+  /// branches may run at once.
   double longestWay(const std::vector<double> &times) const {
     std::vector<double> before(stages_, 0), after(stages_, 0);
     std::vector<std::set<size_t>> readers(stages_);

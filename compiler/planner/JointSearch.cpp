@@ -195,8 +195,8 @@ private:
     return llvm::Error::success();
   }
 
-  /// Schedules that look at costs take long: they are made for the pipelines with which others did
-  /// best; while nothing fits for those that need least.
+  /// Schedules that look at costs take long. They are made for the pipelines with which other
+  /// schedules did best or, while nothing fits, for the pipelines that need the least memory.
   llvm::Error trySearched() {
     std::vector<int64_t> reached(result_.points.size(), INT64_MAX);
     for (const ScheduleCandidate &candidate : search_.candidates())
@@ -268,9 +268,9 @@ private:
     return other;
   }
 
-  /// By the pipelines that no limit had a part in, so that a search with this limit finds the same.
-  /// If one fits after all, which was not tried before time was up, it is the answer. The search
-  /// for the least memory has as much time again.
+  /// Considers only pipelines that do not depend on the memory limit, so that a search with the
+  /// reported limit finds the same. If one of them fits after all, because the time was up before
+  /// it was tried, it is the answer. The search for the least memory has the same time once more.
   llvm::Expected<JointOutcome> nothingFits() {
     const Deadline answer(request_.seconds, TimeCount::Work);
     const size_t most = result_.everyCut ? kMostPoints : kMostSmallest;

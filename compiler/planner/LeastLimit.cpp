@@ -198,7 +198,7 @@ static int64_t largestPart(const TrainingStages &stages) {
   return static_cast<int64_t>(std::max(largest, stages.fixedBytes(begin, stages.operators())));
 }
 
-/// Only what needs less memory for this model and this request.
+/// The help of the error: names only changes that reduce the memory of this model and this request.
 static std::string helpWithMemory(const JointRequest &request,
                                   llvm::function_ref<std::string(int64_t)> text) {
   const TrainingStages stages(request.problem);

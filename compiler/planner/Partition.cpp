@@ -86,7 +86,7 @@ void score(const PartitionProblem &problem, PartitionResult &result) {
   result.bottleneck = *std::max_element(loads.begin(), loads.end());
 }
 
-/// One run of the exact search with what leads to it.
+/// One run of the exact search and of the heuristics before it.
 class ContiguousSearch {
 public:
   ContiguousSearch(const PartitionProblem &problem, const PartitionOptions &options)
@@ -145,8 +145,8 @@ private:
       result_ = std::move(found);
   }
 
-  /// A first partition: the best cut of an order, for several orders; and where the lists are
-  /// short, the best chain of all prefixes of all of these orders.
+  /// Finds a first partition: the best cut of each of several orders. For short lists it also finds
+  /// the best chain of the prefixes of all these orders.
   void cutOrders() {
     constexpr size_t kShort = 3000;
     bool isShort = items_->size() <= kShort;
@@ -182,7 +182,7 @@ private:
       take(stages);
   }
 
-  /// Every partition that could beat the one there is. False: gave up.
+  /// Searches every partition that could beat the best one so far. Returns false if it gave up.
   bool searchAll() {
     Groups own = groups_;
     if (result_.bottleneck < kUnlimited)
@@ -202,7 +202,8 @@ private:
     return complete;
   }
 
-  /// The error for no partition at all: bytes in the place of time say how much would do.
+  /// The error if no partition fits. A search with bytes in place of times finds the memory that
+  /// would suffice.
   llvm::Error infeasible(bool certain) {
     PartitionProblem bytes = problem_;
     double limit = 0;
@@ -234,7 +235,8 @@ private:
   PartitionResult result_;
 };
 
-/// Turns a property of nodes into one of items, in this order: an item has that of its last node.
+/// Converts `firstNodes`, a property of nodes, to items in this order: an item has the property of
+/// its last node.
 std::vector<uint32_t> firstItems(const Items &items, const std::vector<uint32_t> &order,
                                  const std::vector<uint32_t> &firstNodes) {
   std::vector<uint32_t> lastNode(items.size(), 0), firstNode(items.size(), ~0u), result;

@@ -17,8 +17,9 @@ constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 struct DeviceKind {
   size_t count = 1;
   double memory = kUnlimited; // bytes of one device
-  /// Whether its load is compute + transfers, or compute alone, as that of a host that the
-  /// published instances of bench-partition have beside their accelerators.
+  /// Whether its load is compute and transfers. False: compute only. Only the published instances
+  /// of bench-partition set it, for hosts beside accelerators; without it two of their optima are
+  /// other ones.
   bool paysTransfers = true;
 };
 
@@ -62,11 +63,10 @@ struct PartitionResult {
   double gap() const { return bottleneck > 0 ? (bottleneck - lowerBound) / bottleneck : 0; }
 };
 
-/// The best contiguous partition: the devices can be put in an order such that the nodes of the
-/// first ones, for any number of first ones, have there all that `order` puts before them.
-/// Deterministic but for where the time limit strikes. Errors: Usage for a malformed problem;
-/// NoPlan when no partition fits, with the least memory of a limited device that would do. Any
-/// thread; one core.
+/// The best contiguous partition: in some order of the devices, for every k, the nodes on the first
+/// k devices include all nodes that `order` puts before them. The result is deterministic unless
+/// the time limit ends the search. Errors: Usage for a malformed problem; NoPlan if no partition
+/// fits, with the least memory of a limited device that would suffice. Any thread; one core.
 llvm::Expected<PartitionResult> partitionContiguous(const PartitionProblem &problem,
                                                     const PartitionOptions &options = {});
 

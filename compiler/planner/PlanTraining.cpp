@@ -47,7 +47,7 @@ llvm::Expected<TrainingWishes> withStagesOfCuts(const CostTable &table, Training
   return wishes;
 }
 
-/// Places other than the given ones are none.
+/// Makes the given places the only ones where a cut is legal.
 CostTable cutAsGiven(CostTable table, const std::vector<size_t> &cuts) {
   for (size_t i = 1; i < table.rows.size(); ++i)
     table.rows[i].withPrevious = !llvm::is_contained(cuts, i);
@@ -99,7 +99,8 @@ MicroBatching wayOf(int64_t batch, int64_t microBatches, int64_t ofTable) {
   return {microBatches, double(samplesOf(batch, microBatches)) / double(ofTable)};
 }
 
-/// With as many samples as the table shows the costs of: nothing shows what smaller ones cost.
+/// The number of micro-batches that have the table's size. The table does not show the cost of
+/// smaller ones.
 int64_t mostMicroBatches(int64_t batch, int64_t ofTable) { return samplesOf(batch, ofTable); }
 
 /// The least number whose micro-batches are as large; 0: the table does not show their cost.

@@ -12,8 +12,8 @@ namespace pipec {
 /// and for a cluster with places of stages that no named schedule has.
 llvm::Error cutForTable(TrainingWishes &wishes);
 
-/// Puts the table in the place of the schedule that was searched with, its ranks and recomputes
-/// too. `costs`: those of the search, for the table's ranks afterwards. Errors: as checkTable.
+/// Replaces the schedule of the search by the table, with the table's ranks and recomputes.
+/// `costs`: those of the search; afterwards they are for the table's ranks. Errors: as checkTable.
 llvm::Error takeTable(const Schedule &table, ProgramCosts &costs, PlannedTraining &plan);
 
 /// Counts memory and time of the table's program in `plan`, which `run` simulated. `work`: what was

@@ -92,12 +92,12 @@ private:
            (profile.recompute ? kept + copies * received : copies * kept);
   }
 
-  /// Stage by stage as many stretches as `allowed(stage, first operator, end)` lets it have.
+  /// Gives each stage in turn as many stretches as `allowed(stage, first operator, end)` permits.
   std::optional<Boundaries> cut(llvm::function_ref<bool(size_t, size_t, size_t)> allowed) const {
     Boundaries boundaries;
     for (size_t s = 0, begin = 0; s < count(); ++s) {
       size_t low = begin,
-             high = stretches() - (count() - 1 - s); // low is possible, beyond high not
+             high = stretches() - (count() - 1 - s); // low is possible, more than high is not
       while (low < high) {
         const size_t middle = (low + high + 1) / 2;
         if (allowed(s, start_[begin], start_[middle]))
@@ -114,7 +114,7 @@ private:
     return boundaries;
   }
 
-  /// The least value for which there is a cut, to within what doubles can tell.
+  /// The cut for the least value that has one, found by bisection.
   std::optional<Boundaries>
   least(double most, llvm::function_ref<std::optional<Boundaries>(double)> cutFor) const {
     std::optional<Boundaries> best = cutFor(most);
@@ -136,7 +136,7 @@ private:
       return profile.inFlight.empty() || bytesOf(s, begin, end, profile) <= limits[rankOf_[s]];
     };
     const double m = double(shape_.microBatches);
-    for (bool starts : {false, true}) { // does it count when a rank starts?
+    for (bool starts : {false, true}) { // whether the start of a rank counts
       if (starts && shape_.chunks > 1)
         continue;
       auto cutFor = [&](double time) {
@@ -178,7 +178,7 @@ private:
   std::set<Boundaries> found_;
 };
 
-/// When each operator can be done at the earliest, however it is cut: every device free.
+/// The earliest time at which each operator can end, for any cut: every device is free.
 std::vector<double> earliestEnds(const TrainingStages &stages, double factor) {
   const std::vector<CostRow> &rows = stages.problem().table.rows;
   std::vector<double> end;
@@ -206,9 +206,9 @@ double longestWay(const TrainingStages &stages, const std::vector<double> &ends,
   return longest;
 }
 
-/// Is there a pipeline of one stage per rank whose ranks are all done by `time`, if each may start
-/// when what its first stretch reads can be there? Stages may end anywhere before the furthest
-/// place that can be reached: more than there is.
+/// Whether there is a pipeline of one stage per rank whose ranks all end by `time`, if each rank
+/// may start as soon as the inputs of its first stretch can arrive. A stage may end anywhere before
+/// the furthest place that it can reach. This allows more pipelines than exist, so the bound holds.
 bool reachesEnd(const TrainingStages &stages, const std::vector<size_t> &start,
                 const std::vector<double> &ready, double microBatchWork, double time) {
   size_t furthest = 0;

@@ -16,7 +16,8 @@ namespace {
 
 using Names = llvm::StringSet<>;
 
-/// Which sample something is of. All values of one round that come from x[i] have the same.
+/// The sample that a value comes from. All values of one round that come from x[i] have the same
+/// one.
 struct Sample {
   const Value *round = nullptr; // the number of the round; null: a place that no round changes
   int64_t offset = 0;           // from the sample of the round
@@ -26,8 +27,8 @@ struct Sample {
 };
 
 struct Facts {
-  bool fromSamples = false; // elements follow those of samples
-  bool seesOthers = false;  // of other samples than `sample`, too
+  bool fromSamples = false; // its elements depend on elements of samples
+  bool seesOthers = false;  // also on those of samples other than `sample`
   std::optional<Sample> sample;
 };
 
@@ -227,7 +228,8 @@ private:
            });
   }
 
-  /// The sample of which an operator takes a part; nullopt: it takes none, or elements say which.
+  /// The sample that an operator takes a part of. nullopt: it takes none, or elements select the
+  /// sample.
   std::optional<Sample> takenBy(Node *node) const {
     // Sizes of what one sample has may follow the number of samples by chance.
     if (const Facts whole = node->inputs().empty() ? Facts() : of(node->input(0));

@@ -94,8 +94,9 @@ private:
     }
   }
 
-  /// What depends on the place of a sample in the batch (a table with a row per place, a mask of
-  /// places), or on the length of a list, has no size that is compared with a constant.
+  /// Tries a larger batch. A value that depends on the place of a sample in the batch (a table with
+  /// a row per place, a mask of places) or on the length of a list has no size that is compared
+  /// with a constant, so the thresholds do not show it.
   void tryLargerBatch(const SampleRelations &relations) {
     constexpr int64_t kSamples = 33;
     if (mixes() || !isCheap(kSamples, kMostFlops / 8))
@@ -113,7 +114,8 @@ private:
                          combining.empty() ? "a function of a sum or a mean" : named(combining)));
   }
 
-  /// What makes the results that differ from the whole batch's.
+  /// Notes the operators that combine samples on the way to results that differ from those of the
+  /// whole batch.
   void nameCombining(const SampleRelations &relations) {
     std::vector<Node *> combining;
     std::vector<std::string> results;

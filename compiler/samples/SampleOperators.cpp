@@ -99,7 +99,7 @@ bool isAverageOfCounted(Node *node, const BatchForms &forms) {
          forms.rowsPerSample(node->input(1), 0) > 1;
 }
 
-/// The dimension along which numbers that no sample changes say which rows are taken.
+/// The dimension along which numbers that do not depend on the samples select rows.
 std::optional<int64_t> fixedPartAlong(Node *node, const BatchForms &forms) {
   static const Names names = {"slice", "narrow", "select"};
   if (!isIn(names, node) || !isTensor(node->input(0)))
@@ -121,14 +121,15 @@ std::optional<int64_t> fixedPartAlong(Node *node, const BatchForms &forms) {
   return isFixed ? std::optional(along) : std::nullopt;
 }
 
-/// It gives one sample per round of a loop, or rows whose number is equal in two runs by chance.
+/// Whether the operator may take one sample per round of a loop, or rows whose number is equal in
+/// two runs by coincidence.
 bool mayTakeAny(Node *node, const BatchForms &forms) {
   static const Names parts = {"select", "narrow", "slice"};
   static const Names rows = {"index", "index_select", "gather", "take", "embedding", "__getitem__"};
   return isIn(rows, node) || (isIn(parts, node) && !fixedPartAlong(node, forms));
 }
 
-/// Sizes follow the samples, but those of no result do.
+/// Whether a size of the inputs follows the samples and no size of the results does.
 bool combinesSamples(Node *node, const BatchForms &forms) {
   static const Names ofSecondType = {"to", "type_as"}; // the elements are those of the first input
   const bool follows =
@@ -140,8 +141,8 @@ bool combinesSamples(Node *node, const BatchForms &forms) {
          });
 }
 
-/// The result has an element for each pair of samples, as x @ x.t() or a comparison of all with
-/// all. The inputs may be a list, as those of einsum.
+/// Whether the result has an element for each pair of samples, as that of x @ x.t() or of a
+/// comparison of all with all. The inputs may be a list, as those of einsum.
 bool pairsSamples(Node *node, const BatchForms &forms) {
   auto largest = [&](at::ArrayRef<Value *> values) {
     std::ptrdiff_t most = 0;
@@ -152,7 +153,7 @@ bool pairsSamples(Node *node, const BatchForms &forms) {
   return node->kind().is_aten() && largest(node->inputs()) == 1 && largest(node->outputs()) > 1;
 }
 
-/// Each of its elements is compared with those of all samples.
+/// Whether the operator compares each element with those of all samples.
 bool comparesWithAll(Node *node, const BatchForms &forms) {
   static const Names compares = {"isin", "searchsorted", "bucketize"};
   if (!isIn(compares, node))
@@ -215,7 +216,8 @@ bool spansSamples(Node *node, const BatchForms &forms) {
   return (isPool || isUpsample) && anyOfLast(windows);
 }
 
-/// The numbers that it gets are sizes of the result: elements do not follow them, but in number.
+/// Whether the number arguments of the operator are sizes of its result. They set the number of
+/// elements and not their values.
 bool makesTensor(const Node *node) {
   static const Names names = {"arange", "zeros", "ones", "empty", "eye"};
   return isIn(names, node);

@@ -148,8 +148,9 @@ private:
     }
   }
 
-  /// A loop with a round per sample hands on a number or a tensor that does not grow with them, or
-  /// what elements of a sample decide. Returns the operator that makes it; null: it does not.
+  /// Finds what a loop with a round per sample carries to its next round: a number or a tensor that
+  /// does not grow with the samples, or a value that elements of a sample decide. Returns the
+  /// operator that makes it; null: there is none.
   Node *gathersSamples(Node *loop, size_t input) const {
     Block *body = loop->blocks()[0];
     Value *handedOn = body->outputs()[input - 1], *result = loop->output(input - 2);
@@ -169,8 +170,9 @@ private:
       found_.branches.emplace_back(branch, over);
   }
 
-  /// Each result is the value from outside, or that value written where the mask is set of which
-  /// the condition is a reduction: without anything set, both are equal.
+  /// Whether each result of a branch is a value from outside, or that value written where a mask is
+  /// set, and the condition is a reduction of this mask. If the mask has no set element, both are
+  /// equal.
   static bool onlySkips(Node *branch, const Nodes &over) {
     Block *sides[] = {branch->blocks()[0], branch->blocks()[1]};
     for (Block *side : sides)
@@ -270,7 +272,8 @@ private:
       add(facts.over, facts.counts);
   }
 
-  /// What an operator writes is in the tensor or list whose part its first input is.
+  /// A value that an operator writes is also in the tensor or list that its first input is a part
+  /// of.
   void handToWritten(Node *node, const Facts &facts) {
     const c10::FunctionSchema *schema = node->maybeSchema();
     if (!schema || !schema->is_mutable() || node->inputs().empty())

@@ -71,7 +71,8 @@ public:
   }
 
 private:
-  /// By more than other values made of sizes: a branch, a loop, an operator on elements.
+  /// Whether the value has users that are not themselves values made of sizes: a branch, a loop, an
+  /// operator on elements.
   bool isUsedOutside(Value *value) {
     return llvm::any_of(value->uses(), [&](const torch::jit::Use &use) {
       return use.user->outputs().empty() || !sizes_.follows(use.user->output(0));
@@ -154,8 +155,8 @@ private:
     return found;
   }
 
-  /// The fewest samples at which a number is no longer what 2 and 3 samples let expect. nullopt:
-  /// none, or the trial shows one.
+  /// The fewest samples at which a number is off the line through its values at 2 and 3 samples.
+  /// nullopt: there are none, or the trial shows them.
   std::optional<int64_t> whereItBends(Value *value) {
     const std::vector<double> two = numbersAt(value, 2), three = numbersAt(value, 3);
     auto isOff = [&](int64_t samples) {

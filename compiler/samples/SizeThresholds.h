@@ -13,9 +13,9 @@ struct SizeThreshold {
   bool isCondition;                // a branch may follow it, or each row for itself
 };
 
-/// Where conditions change, where minima, quotients and the like stop to follow the samples evenly,
-/// and where slices and parts of fixed sizes end, unless the sizes of the trial show it. By
-/// ascending number of samples, each number once.
+/// Numbers of samples at which conditions change, at which minima, quotients and similar values
+/// cease to be linear in the number of samples, and at which slices and parts of fixed sizes end,
+/// unless the sizes of the trial show it. Ascending, each number once.
 std::vector<SizeThreshold> sizeThresholds(const Model &model, const BatchForms &forms);
 
 } // namespace pipec

@@ -19,8 +19,8 @@ bool isSize(const Node *node) {
   return givesSize(node) || isIn(kDimensions, node);
 }
 
-/// Of a tensor. What is computed from sizes is the same on each device and, but for roundings, for
-/// each type.
+/// Whether the node reads the device or the dtype of a tensor. Values computed from sizes are the
+/// same on each device and, except for rounding, for each dtype.
 bool isOption(const Node *node) {
   return node->kind() == c10::prim::device || node->kind() == c10::prim::dtype;
 }

@@ -13,8 +13,8 @@ Normalisation normalisationOf(const CompileOptions &options, const TypeDecisions
 /// The reverse: the options of a compile that normalises in this way.
 CompileOptions optionsOf(const Plan &plan);
 
-/// Before format 1.2 a plan numbered its decisions in the order in which the passes of that pipec
-/// took them. Other passes take other decisions, so the numbers say nothing to this pipec.
+/// Before format 1.2 a plan numbered its decisions in the order in which the passes of its pipec
+/// took them. Other passes take other decisions, so this pipec cannot use the numbers.
 bool decisionsAreNumbers(const Plan &plan);
 
 /// One way to normalise without a run.

@@ -1,4 +1,4 @@
-// Loss and gradients of the source model: what those of the stages are held against.
+// Loss and gradients of the source model, which those of the stages must equal.
 #pragma once
 
 #include "compiler/ExampleRuns.h"

@@ -26,7 +26,7 @@ namespace pipec {
 
 namespace {
 
-/// What the helpers below say: their callers want words.
+/// The error by which the functions below report a difference. Callers use its text.
 llvm::Error differs(const std::string &message) { return makeError(ExitCode::Internal, message); }
 
 const Attribute *find(const SourceRecord &source, const std::string &name) {
@@ -110,7 +110,8 @@ llvm::Error compareOwners(const Plan &plan, const SourceRecord &source) {
   return llvm::Error::success();
 }
 
-/// The plan's words about the stages; their programs and weights have been compared.
+/// Compares the description of the stages in the plan. Their programs and weights have been
+/// compared before.
 llvm::Error comparePlan(const Plan &plan, const Relinked &linked, const SourceRecord &source) {
   if (plan.signature != source.signature)
     return differs("the plan's arguments, results or merge rules are not the source's");
@@ -171,8 +172,8 @@ SourceDifference otherWeight(const std::string &name, const std::string &expecte
           std::nullopt};
 }
 
-/// The lines of weights, whose digest plans hold, say of an object its type only, and of an empty
-/// list nothing.
+/// Compares the exact content of weights. The lines of weights, whose digest is in the plan, hold
+/// only the type of an object, and nothing of an empty list.
 std::optional<SourceDifference> compareExactly(const SourceRecord &source, const Relinked &linked) {
   for (const auto &[name, weight] : source.weights) {
     if (!hasExactText(weight.value))

@@ -6,7 +6,7 @@ namespace pipec {
 
 namespace autocast = at::autocast;
 
-/// Each has operators and a dtype of its own.
+/// The types of devices that autocast is switched for: each type has its own operators and dtype.
 static constexpr std::array<at::DeviceType, 2> kTypes = {at::kCPU, at::kCUDA};
 
 AutocastScope::AutocastScope(Precision precision) : isOn_(precision == Precision::Bf16) {

@@ -108,7 +108,8 @@ void updateStatistics(at::Tensor runningMean, at::Tensor runningVar,
     mean.add_(call.mean.to(at::kDouble), static_cast<double>(call.count));
   }
   mean.div_(count);
-  // Squares around the mean of all: those around each mean, and those of the means around it.
+  // The sum of squared deviations from the common mean. Each call adds the squared deviations from
+  // its own mean, and the squared distance of the two means once per element.
   for (const NormCall &call : calls) {
     const auto own = static_cast<double>(call.count);
     if (call.count > 1) // one element has no variance

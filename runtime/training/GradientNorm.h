@@ -12,7 +12,7 @@ at::Tensor gradientNorm(const at::Tensor &gradient);
 /// The norm of all gradients from the norms of each; 0 for none. The order of the norms affects the
 /// last bits.
 at::Tensor totalNorm(llvm::ArrayRef<at::Tensor> norms);
-/// By what gradients are multiplied so that their total norm is at most `most`.
+/// The factor for gradients with which their total norm is at most `most`.
 at::Tensor clipFactor(const at::Tensor &totalNorm, double most);
 /// Multiplies gradients in place.
 void clipGradients(llvm::ArrayRef<at::Tensor> gradients, const at::Tensor &factor);

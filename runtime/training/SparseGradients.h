@@ -9,8 +9,8 @@ class Tensor;
 
 namespace pipec {
 
-/// For the optimizer's settings of each parameter, what takes dense gradients only, as "adam";
-/// empty: nothing does.
+/// For each parameter: the part of its optimizer's settings that takes dense gradients only, such
+/// as "adam". Empty: no part does.
 std::vector<std::string> whatNeedsDense(const std::vector<NamedSettings> &settings);
 
 /// Errors: Usage if the gradient of `parameter` is sparse and `needsDense` is not empty. Before

@@ -12,9 +12,9 @@ namespace pipec {
 
 /// Steps one parameter and holds its state.
 ///
-/// LibTorch's C++ classes average with mul and add where PyTorch's Python does with lerp, and round
-/// factors to the dtype of the weights (see multiplyBy()): the bits differ, and what is divided by
-/// makes the difference large. Users compare with Python, so these follow it.
+/// LibTorch's C++ classes average with mul and add where PyTorch's Python uses lerp, and they round
+/// factors to the dtype of the weights (see multiplyBy()). The bits differ, and divisions by small
+/// numbers enlarge the difference. Users compare with Python, so these optimizers follow Python.
 class TensorOptimizer {
 public:
   TensorOptimizer() = default;

@@ -29,7 +29,7 @@ struct Queue {
   std::atomic<size_t> count = 0; // written under the mutex; read without it while spinning
 };
 
-/// Where a rank waits that takes what is there.
+/// A rank that runs whatever is ready waits here for its next message.
 struct Watch {
   std::mutex mutex;
   std::condition_variable changed;

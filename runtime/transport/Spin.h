@@ -8,9 +8,9 @@
 
 namespace pipec {
 
-/// A thread that sleeps needs about 50 us to run again, longer than many stages take. So it first
-/// looks for what it waits for: as long as a sleep costs where every thread has a core, else only
-/// for a moment, because the thread that it waits for may need this core.
+/// A thread that sleeps needs about 50 us to run again, longer than many stages take. So a waiting
+/// thread first checks its condition in a loop. If every thread has a core, it does so for as long
+/// as a sleep costs, else only for a moment, because the awaited thread may need this core.
 class Spin {
 public:
   /// threads: how many run at the same time and may wait for each other.

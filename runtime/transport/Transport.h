@@ -32,7 +32,7 @@ public:
   /// message is not of that channel and micro-batch (it stays in the lane).
   virtual llvm::Expected<c10::IValue> take(size_t lane, size_t channel, int64_t microBatch) = 0;
 
-  /// For ranks that take what is there: whether the lane has a message that was not taken. Any
+  /// For ranks that run whatever is ready: whether the lane has a message that was not taken. Any
   /// thread.
   virtual bool holds(size_t lane) const = 0;
   /// How often a message was sent to the rank, or one from it was taken.
