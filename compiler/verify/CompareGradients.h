@@ -1,4 +1,4 @@
-// The stages' training held against the source's: loss and every gradient.
+// Compares the training of the stages with that of the source: the loss and every gradient.
 #pragma once
 
 #include "compiler/verify/SourceGradients.h"

@@ -1,5 +1,5 @@
-// A batch held against its parts: the gradients of a step must not depend on how many micro-batches
-// it has.
+// Compares a whole batch with its parts: the gradients of a step must not depend on the number of
+// its micro-batches.
 #pragma once
 
 #include "compiler/verify/SourceGradients.h"

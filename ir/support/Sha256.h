@@ -11,7 +11,8 @@ struct evp_md_ctx_st;
 namespace pipec {
 
 /// Uses OpenSSL, which has code for the processor's SHA instructions: three to eight times as fast
-/// as portable code. One thread at a time.
+/// as portable code. Throws std::bad_alloc if memory is missing, as a container does. One thread at
+/// a time.
 class Sha256 {
 public:
   Sha256();
