@@ -1,6 +1,7 @@
 #include "runtime/Interpreter.h"
 
 #include "ir/TorchError.h"
+#include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
 
 #include <chrono>
@@ -13,7 +14,21 @@ int64_t nowNs() {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
+void emptyEach(std::vector<std::vector<c10::IValue>> &lists) {
+  for (std::vector<c10::IValue> &list : lists)
+    list.clear();
+}
+
 } // namespace
+
+void StepData::beginLeaves(size_t microBatches, size_t perMicroBatch) {
+  leaves.resize(microBatches);
+  for (std::vector<c10::IValue> &each : leaves)
+    each.assign(perMicroBatch, c10::IValue());
+}
+
+void StepData::forgetInputs() { emptyEach(inputs); }
+void StepData::forgetLeaves() { emptyEach(leaves); }
 
 Interpreter::Interpreter(RankProgram program,
                          const std::vector<std::unique_ptr<StageExecutor>> &executors,
@@ -142,35 +157,35 @@ llvm::Error Interpreter::endStep(const Step &step, StepData &data) {
   return makeError(ExitCode::Internal, "an op that resolve() refuses");
 }
 
-llvm::Expected<std::vector<ReadyValue>> Interpreter::inputsOf(const Step &step,
-                                                              const StepData &data) {
+llvm::Error Interpreter::takeInputs(const Step &step, const StepData &data) {
   StageExecutor &executor = *executors_[step.stage];
-  std::vector<ReadyValue> inputs(step.inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) {
+  inputs_.resize(step.inputs.size());
+  for (size_t i = 0; i < inputs_.size(); ++i) {
     const InputSource &source = step.inputs[i];
     if (source.userInput)
-      inputs[i].value = data.inputs[firstOf(data) + step.microBatch][source.index];
+      inputs_[i].value = data.inputs[firstOf(data) + step.microBatch][source.index];
     else if (source.last)
-      inputs[i] = std::move(slots_[source.index]);
+      inputs_[i] = std::move(slots_[source.index]);
     else
-      inputs[i] = slots_[source.index];
+      inputs_[i] = slots_[source.index];
     if (source.userInput && device_.hasStreams())
       TRY(guardTorchVoid(ExitCode::Other, executor.title() + ": moving an input", [&] {
         std::unique_ptr<Device::Scope> stream = device_.enter(executor.stream());
-        inputs[i].value = device_.bringInput(std::move(inputs[i].value));
+        inputs_[i].value = device_.bringInput(std::move(inputs_[i].value));
       }));
   }
-  return inputs;
+  return llvm::Error::success();
 }
 
 llvm::Error Interpreter::forward(const Step &step, StepData &data, std::pair<Fence, Fence> &busy) {
   StageExecutor &executor = *executors_[step.stage];
-  std::vector<ReadyValue> inputs = TRY(inputsOf(step, data));
+  auto forgetInputs = atScopeEnd([&] { inputs_.clear(); });
+  TRY(takeInputs(step, data));
   RandomKey key{data.seed, data.step, static_cast<uint64_t>(firstOf(data) + step.microBatch)};
-  std::vector<c10::IValue> outputs =
-      TRY(training_ ? training_->stage(step.stage)
-                          .forward(key, std::move(inputs), {step.split, step.recompute}, busy)
-                    : executor.forward(key, std::move(inputs), busy));
+  std::vector<c10::IValue> outputs = TRY(
+      training_
+          ? training_->stage(step.stage).forward(key, inputs_, {step.split, step.recompute}, busy)
+          : executor.forward(key, inputs_, busy));
   if (outputs.size() != step.outputs.size())
     return failf(ExitCode::BadArtifact, "{}: expected {} outputs, got {}", executor.title(),
                  step.outputs.size(), outputs.size());
@@ -183,6 +198,7 @@ llvm::Error Interpreter::forward(const Step &step, StepData &data, std::pair<Fen
       if (!training_ || training_->keepsLeaf(leaf))
         data.leaves[firstOf(data) + step.microBatch][leaf] = outputs[i];
   }
+  executor.reuse(std::move(outputs));
   return llvm::Error::success();
 }
 

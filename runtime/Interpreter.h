@@ -28,6 +28,12 @@ struct StepData {
   std::vector<std::vector<c10::IValue>> leaves; // [micro-batch][leaf]
   TrainingData training;
   std::atomic<bool> failed = false; // a rank that sees it starts nothing more
+
+  /// Makes room for the results of micro-batches with `perMicroBatch` leaves each.
+  void beginLeaves(size_t microBatches, size_t perMicroBatch);
+  /// Frees inputs and leaves, and keeps the memory of the lists for the next step.
+  void forgetInputs();
+  void forgetLeaves();
 };
 
 /// Runs the program of one rank. Belongs to the rank's thread after construction.
@@ -74,7 +80,7 @@ private:
   llvm::Error runNext(size_t index, StepData &data);
   llvm::Error runStep(const Step &step, StepData &data, std::pair<Fence, Fence> &busy);
   llvm::Error endStep(const Step &step, StepData &data);
-  llvm::Expected<std::vector<ReadyValue>> inputsOf(const Step &step, const StepData &data);
+  llvm::Error takeInputs(const Step &step, const StepData &data);
   llvm::Error forward(const Step &step, StepData &data, std::pair<Fence, Fence> &busy);
   llvm::Error checkFlags(const Step &step, const std::vector<c10::IValue> &outputs) const;
   llvm::Error send(const Step &step);
@@ -88,6 +94,7 @@ private:
   std::unique_ptr<RankTraining> training_;
   MicroBatchRange range_;
   std::vector<ReadyValue> slots_;
+  std::vector<ReadyValue> inputs_; // of the forward that begins
   std::optional<int64_t> failedMicroBatch_;
   std::optional<DynamicOrder> ready_;
   std::vector<size_t> order_;

@@ -277,11 +277,12 @@ llvm::Expected<c10::IValue> Pipeline::infer(const std::vector<c10::IValue> &inpu
   llvm::Error error = impl.runBatch(parts, inputs, stats);
   std::optional<c10::IValue> result;
   if (!error) {
-    std::vector<std::vector<c10::IValue>> leaves = std::move(impl.core->data.leaves);
+    StepData &data = impl.core->data;
     c10::AutoGradMode noGrad(false);
     llvm::Expected<c10::IValue> merged =
-        mergeOutputs(impl.core->artifact.plan.signature, leaves, parts.samples,
+        mergeOutputs(impl.core->artifact.plan.signature, data.leaves, parts.samples,
                      stats ? &stats->warnings : nullptr);
+    data.forgetLeaves();
     if (merged) {
       result = std::move(*merged);
       error = impl.giveAway(*result);

@@ -59,7 +59,7 @@ llvm::Expected<BatchParts> Pipeline::Impl::split(const std::vector<c10::IValue> 
     int64_t byBatch = TRY(microBatchNumber(plan, inputs, replicas()));
     number = byBatch;
   }
-  BatchParts parts = TRY(splitBatch(plan.signature, inputs, number));
+  BatchParts parts = TRY(splitBatch(plan.signature, inputs, number, std::move(core->data.inputs)));
   TRY(prepareFor(number));
   return parts;
 }
@@ -106,8 +106,7 @@ llvm::Error Pipeline::Impl::runBatch(BatchParts &parts, const std::vector<c10::I
   StepData &data = core->data;
   data.step = calls;
   data.inputs = std::move(parts.inputs);
-  data.leaves.assign(microBatches,
-                     std::vector<c10::IValue>(core->artifact.plan.signature.leaves.size()));
+  data.beginLeaves(microBatches, core->artifact.plan.signature.leaves.size());
   if (llvm::Error error = finishDevices()) // the caller's work on them may have made the inputs
     return error;
   auto start = std::chrono::steady_clock::now();
@@ -116,7 +115,7 @@ llvm::Error Pipeline::Impl::runBatch(BatchParts &parts, const std::vector<c10::I
   int64_t makespanNs = (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1);
   if (stats)
     measure(*stats, makespanNs);
-  data.inputs.clear();
+  data.forgetInputs();
   return llvm::Error::success();
 }
 

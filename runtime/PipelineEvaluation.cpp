@@ -339,7 +339,7 @@ llvm::Expected<Evaluation> Pipeline::evaluate(const std::vector<c10::IValue> &in
   llvm::Error error = run.runBatch(parts, inputs, nullptr);
   Evaluation result;
   if (!error) {
-    const std::vector<std::vector<c10::IValue>> leaves = std::move(run.core->data.leaves);
+    const std::vector<std::vector<c10::IValue>> &leaves = run.core->data.leaves;
     error = guardTorchError(ExitCode::Other, "merging the results", [&]() -> llvm::Error {
       c10::AutoGradMode noGrad(false);
       if (evaluation.loss)
@@ -351,6 +351,7 @@ llvm::Expected<Evaluation> Pipeline::evaluate(const std::vector<c10::IValue> &in
       result.outputs = ValueTree::of(merged);
       return llvm::Error::success();
     });
+    run.core->data.forgetLeaves();
   }
   TRY(run.endCall(std::move(error)));
   return result;

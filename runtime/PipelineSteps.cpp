@@ -43,12 +43,10 @@ llvm::Error Pipeline::Impl::runBatches(std::vector<BatchParts> &batches, StepSta
   data.step = calls;
   data.first = 0;
   data.runs.clear();
-  data.inputs.clear();
-  for (BatchParts &batch : batches)
-    for (std::vector<c10::IValue> &inputs : batch.inputs)
-      data.inputs.push_back(std::move(inputs));
-  data.leaves.assign(data.inputs.size(),
-                     std::vector<c10::IValue>(core->artifact.plan.signature.leaves.size()));
+  data.inputs = std::move(batches.front().inputs);
+  for (BatchParts &batch : llvm::MutableArrayRef<BatchParts>(batches).drop_front())
+    std::move(batch.inputs.begin(), batch.inputs.end(), std::back_inserter(data.inputs));
+  data.beginLeaves(data.inputs.size(), core->artifact.plan.signature.leaves.size());
   StepStats all;
   for (size_t b = 0; b < batches.size(); ++b) {
     const auto number = static_cast<int64_t>(batches[b].samples.size());
@@ -68,7 +66,7 @@ llvm::Error Pipeline::Impl::runBatches(std::vector<BatchParts> &batches, StepSta
   }
   if (stats)
     *stats = std::move(all);
-  data.inputs.clear();
+  data.forgetInputs();
   return llvm::Error::success();
 }
 
@@ -103,7 +101,7 @@ llvm::Expected<TrainedStep> Pipeline::Impl::step(std::vector<BatchParts> batches
   std::vector<at::Tensor> losses;
   for (const std::vector<c10::IValue> &leaves : core->data.leaves)
     losses.push_back(leaves[core->artifact.plan.training->loss].toTensor());
-  core->data.leaves.clear();
+  core->data.forgetLeaves();
   TRY(training->skipped.note(data.skipped, options.mostSkipped));
   return TrainedStep{totalLoss(losses, data.scales, data.count), data.gradientNorm.item<double>(),
                      data.skipped ? 0 : learningRate, data.skipped};

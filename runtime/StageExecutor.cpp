@@ -100,8 +100,8 @@ void StageExecutor::receive(ReadyValue &input) {
   input.value = device_->bring(std::move(input.value), *device_);
 }
 
-std::vector<c10::IValue> StageExecutor::bringAll(std::vector<ReadyValue> inputs) {
-  std::vector<c10::IValue> values;
+std::vector<c10::IValue> StageExecutor::bringAll(llvm::MutableArrayRef<ReadyValue> inputs) {
+  std::vector<c10::IValue> values = std::move(values_);
   values.reserve(inputs.size());
   for (ReadyValue &input : inputs) {
     receive(input);
@@ -110,12 +110,12 @@ std::vector<c10::IValue> StageExecutor::bringAll(std::vector<ReadyValue> inputs)
   return values;
 }
 
-llvm::Expected<std::vector<c10::IValue>> StageExecutor::forward(const RandomKey &key,
-                                                                std::vector<ReadyValue> inputs,
-                                                                std::pair<Fence, Fence> &busy) {
+llvm::Expected<std::vector<c10::IValue>>
+StageExecutor::forward(const RandomKey &key, llvm::MutableArrayRef<ReadyValue> inputs,
+                       std::pair<Fence, Fence> &busy) {
   std::vector<c10::IValue> result;
   TRY(onStream(static_cast<int64_t>(key.microBatch), "running", [&]() -> llvm::Error {
-    std::vector<c10::IValue> values = bringAll(std::move(inputs));
+    std::vector<c10::IValue> values = bringAll(inputs);
     copyState();
     busy.first = device_->mark();
     std::optional<RandomScope> random;
@@ -141,11 +141,11 @@ StageExecutor::enteredWeights(llvm::ArrayRef<TapedAttribute> attributes, WeightU
 }
 
 llvm::Expected<StageTape> StageExecutor::record(const RandomKey &key,
-                                                std::vector<ReadyValue> inputs, WeightUses uses,
-                                                std::pair<Fence, Fence> &busy) {
+                                                llvm::MutableArrayRef<ReadyValue> inputs,
+                                                WeightUses uses, std::pair<Fence, Fence> &busy) {
   std::optional<StageTape> result;
   TRY(onStream(static_cast<int64_t>(key.microBatch), "running", [&]() -> llvm::Error {
-    std::vector<c10::IValue> values = bringAll(std::move(inputs));
+    std::vector<c10::IValue> values = bringAll(inputs);
     copyState();
     if (writesStateInPlace_)
       renewState(module_, *plan_, written_);

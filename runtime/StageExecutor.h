@@ -32,16 +32,23 @@ public:
                                                              std::shared_ptr<Device> device);
 
   /// Runs the stage on one micro-batch after its inputs are ready. `busy` gets the fences before
-  /// and after. Errors: the first failure, starting with "stage 2
+  /// and after. Takes the inputs out of `inputs`. Errors: the first failure, starting with "stage 2
   /// (encoder.layers.3..encoder.layers.5), micro-batch 1: ".
-  llvm::Expected<std::vector<c10::IValue>>
-  forward(const RandomKey &key, std::vector<ReadyValue> inputs, std::pair<Fence, Fence> &busy);
+  llvm::Expected<std::vector<c10::IValue>> forward(const RandomKey &key,
+                                                   llvm::MutableArrayRef<ReadyValue> inputs,
+                                                   std::pair<Fence, Fence> &busy);
 
   /// The same in a training: with a graph, on the tape. Grad mode is the calling thread's. The
   /// state of a stage that writes it in place is a copy from then on, because the backwards of
   /// earlier micro-batches may still need its old values.
-  llvm::Expected<StageTape> record(const RandomKey &key, std::vector<ReadyValue> inputs,
+  llvm::Expected<StageTape> record(const RandomKey &key, llvm::MutableArrayRef<ReadyValue> inputs,
                                    WeightUses uses, std::pair<Fence, Fence> &busy);
+
+  /// Takes back the memory of a forward's outputs, for the next forward.
+  void reuse(std::vector<c10::IValue> outputs) {
+    values_ = std::move(outputs);
+    values_.clear();
+  }
 
   /// Of record() from now on.
   void setPrecision(Precision precision) { precision_ = precision; }
@@ -83,7 +90,7 @@ public:
   StageModule &module() { return module_; }
 
 private:
-  std::vector<c10::IValue> bringAll(std::vector<ReadyValue> inputs);
+  std::vector<c10::IValue> bringAll(llvm::MutableArrayRef<ReadyValue> inputs);
   std::shared_ptr<const EnteredWeights> enteredWeights(llvm::ArrayRef<TapedAttribute> attributes,
                                                        WeightUses uses);
   void copyState();
@@ -104,6 +111,7 @@ private:
   size_t stream_;
   std::vector<size_t> written_; // attributes
   bool writesInPlace_ = false, writesStateInPlace_ = false;
+  std::vector<c10::IValue> values_;               // empty: memory of the next forward
   std::shared_ptr<const EnteredWeights> weights_; // of the last tape
   Precision precision_ = Precision::Full;
   bool defersNorms_ = false;

@@ -12,12 +12,12 @@ namespace pipec {
 
 namespace {
 
-std::vector<ReadyValue> ownInputs(const std::vector<ReadyValue> &inputs) {
+std::vector<ReadyValue> ownInputs(llvm::ArrayRef<ReadyValue> inputs) {
   std::vector<c10::IValue> values;
   for (const ReadyValue &input : inputs)
     values.push_back(input.value);
   values = copiesThatShare(values);
-  std::vector<ReadyValue> copies = inputs;
+  std::vector<ReadyValue> copies = inputs.vec();
   for (size_t i = 0; i < copies.size(); ++i)
     copies[i].value = std::move(values[i]);
   return copies;
@@ -59,21 +59,20 @@ llvm::Error StageTraining::noteTape(int64_t microBatch, StageTape tape) {
   return llvm::Error::success();
 }
 
-llvm::Expected<std::vector<c10::IValue>> StageTraining::forward(const RandomKey &key,
-                                                                std::vector<ReadyValue> inputs,
-                                                                const ForwardShape &shape,
-                                                                std::pair<Fence, Fence> &busy) {
+llvm::Expected<std::vector<c10::IValue>>
+StageTraining::forward(const RandomKey &key, llvm::MutableArrayRef<ReadyValue> inputs,
+                       const ForwardShape &shape, std::pair<Fence, Fence> &busy) {
   const auto microBatch = static_cast<int64_t>(key.microBatch);
   const WeightUses uses = shape.split && canSplit_ ? WeightUses::Apart : WeightUses::Together;
   if (shape.recompute)
     TRY(executor_.onStream(microBatch, "copying its inputs", [&] {
       for (ReadyValue &input : inputs)
         executor_.receive(input);
-      again_[microBatch] = {key, executor_.writesInPlace() ? ownInputs(inputs) : inputs,
+      again_[microBatch] = {key, executor_.writesInPlace() ? ownInputs(inputs) : inputs.vec(),
                             copiesThatShare(executor_.state()), uses};
       return llvm::Error::success();
     }));
-  StageTape tape = TRY(executor_.record(key, std::move(inputs), uses, busy));
+  StageTape tape = TRY(executor_.record(key, inputs, uses, busy));
   std::vector<c10::IValue> outputs = tape.takeOutputs();
   // A recompute makes it again: what autograd kept is freed here.
   if (!shape.recompute)
@@ -90,8 +89,7 @@ llvm::Error StageTraining::recompute(int64_t microBatch, std::pair<Fence, Fence>
   again_.erase(found);
   std::vector<c10::IValue> now = executor_.state();
   executor_.setState(std::move(again.state));
-  llvm::Expected<StageTape> tape =
-      executor_.record(again.key, std::move(again.inputs), again.uses, busy);
+  llvm::Expected<StageTape> tape = executor_.record(again.key, again.inputs, again.uses, busy);
   executor_.setState(std::move(now));
   if (tape)
     tape->takeOutputs(); // those of the first forward are in use

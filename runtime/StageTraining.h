@@ -52,7 +52,7 @@ public:
 
   /// F. Errors: those of StageExecutor::record.
   llvm::Expected<std::vector<c10::IValue>> forward(const RandomKey &key,
-                                                   std::vector<ReadyValue> inputs,
+                                                   llvm::MutableArrayRef<ReadyValue> inputs,
                                                    const ForwardShape &shape,
                                                    std::pair<Fence, Fence> &busy);
   /// R: the forward once more, with the same random numbers, from the state that it saw; nothing

@@ -32,6 +32,12 @@ struct StageModule::Impl {
   std::vector<c10::TypePtr> inputTypes;
   std::vector<c10::IValue> attributes; // None until it arrives
   std::optional<jit::Code> code;       // of graph, made at the first run
+
+  llvm::Error checkReady(size_t inputs) const;
+  /// The module and the inputs, in their memory, with room for the weights.
+  jit::Stack stackOf(std::vector<c10::IValue> inputs) const;
+  /// Returns the outputs in the memory of `stack`.
+  llvm::Expected<std::vector<c10::IValue>> run(jit::Stack stack);
 };
 
 /// For prim::fork. LibTorch's own launcher hands the call to a pool of threads.
@@ -43,6 +49,42 @@ static bool hasGraph(const c10::IValue &value) {
   forEachTensor(value,
                 [&](const at::Tensor &tensor) { has |= tensor.defined() && !tensor.is_leaf(); });
   return has;
+}
+
+llvm::Error StageModule::Impl::checkReady(size_t inputs) const {
+  if (inputs != plan.inputs.size())
+    return failf(ExitCode::Other, "expected {} inputs, got {}", plan.inputs.size(), inputs);
+  for (size_t i = 0; i < plan.attributes.size(); ++i)
+    if (const StageAttribute &attribute = plan.attributes[i];
+        attribute.channel && attribute.uses > 0 && attributes[i].isNone())
+      return failf(ExitCode::Other,
+                   "attribute {}: expected a value from channel {} before the first run, got none",
+                   attribute.name, *attribute.channel);
+  return llvm::Error::success();
+}
+
+jit::Stack StageModule::Impl::stackOf(std::vector<c10::IValue> inputs) const {
+  inputs.reserve(graph->inputs().size());
+  inputs.insert(inputs.begin(), module._ivalue());
+  return inputs;
+}
+
+llvm::Expected<std::vector<c10::IValue>> StageModule::Impl::run(jit::Stack stack) {
+  TRY(guardTorchVoid(ExitCode::Usage, "running the stage",
+                     [&] { jit::InterpreterState(*code, runHere).run(stack); }));
+  if (plan.outputs.size() != 1) {
+    const c10::IValue all = std::move(stack.back());
+    stack.clear();
+    if (plan.outputs.size() > 1)
+      llvm::append_range(stack, all.toTupleRef().elements());
+  }
+  for (size_t i = 0; i < stack.size(); ++i)
+    if (auto state = plan.outputs[i].state)
+      attributes[*state] = stack[i];
+  for (size_t i = 0; i < plan.attributes.size(); ++i)
+    if (plan.attributes[i].written && hasGraph(attributes[i]))
+      return refuseWith(Refusal::StateWithGradient, plan.attributes[i].name);
+  return stack;
 }
 
 c10::IValue runMethod(const jit::Module &module, const std::string &method,
@@ -180,46 +222,21 @@ bool StageModule::mayUseGenerator() const {
 }
 
 llvm::Expected<std::vector<c10::IValue>> StageModule::run(std::vector<c10::IValue> inputs) {
-  std::vector<c10::IValue> uses;
-  uses.reserve(impl_->graph->inputs().size());
+  TRY(impl_->checkReady(inputs.size()));
+  jit::Stack stack = impl_->stackOf(std::move(inputs));
   for (size_t i = 0; i < impl_->plan.attributes.size(); ++i)
-    uses.insert(uses.end(), impl_->plan.attributes[i].uses, impl_->attributes[i]);
-  return run(std::move(inputs), std::move(uses));
+    stack.insert(stack.end(), impl_->plan.attributes[i].uses, impl_->attributes[i]);
+  TRY(prepare());
+  return impl_->run(std::move(stack));
 }
 
 llvm::Expected<std::vector<c10::IValue>> StageModule::run(std::vector<c10::IValue> inputs,
                                                           std::vector<c10::IValue> uses) {
-  const StagePlan &plan = impl_->plan;
-  if (inputs.size() != plan.inputs.size())
-    return failf(ExitCode::Other, "expected {} inputs, got {}", plan.inputs.size(), inputs.size());
-  for (size_t i = 0; i < plan.attributes.size(); ++i)
-    if (const StageAttribute &attribute = plan.attributes[i];
-        attribute.channel && attribute.uses > 0 && impl_->attributes[i].isNone())
-      return failf(ExitCode::Other,
-                   "attribute {}: expected a value from channel {} before the first run, got none",
-                   attribute.name, *attribute.channel);
-  jit::Stack stack;
-  stack.reserve(impl_->graph->inputs().size());
-  stack.emplace_back(impl_->module._ivalue());
-  std::move(inputs.begin(), inputs.end(), std::back_inserter(stack));
+  TRY(impl_->checkReady(inputs.size()));
+  jit::Stack stack = impl_->stackOf(std::move(inputs));
   std::move(uses.begin(), uses.end(), std::back_inserter(stack));
-
   TRY(prepare());
-  TRY(guardTorchVoid(ExitCode::Usage, "running the stage",
-                     [&] { jit::InterpreterState(*impl_->code, runHere).run(stack); }));
-
-  std::vector<c10::IValue> outputs;
-  if (plan.outputs.size() == 1)
-    outputs.push_back(std::move(stack.back()));
-  else if (plan.outputs.size() > 1)
-    outputs = stack.back().toTupleRef().elements().vec();
-  for (size_t i = 0; i < outputs.size(); ++i)
-    if (auto state = plan.outputs[i].state)
-      impl_->attributes[*state] = outputs[i];
-  for (size_t i = 0; i < plan.attributes.size(); ++i)
-    if (plan.attributes[i].written && hasGraph(impl_->attributes[i]))
-      return refuseWith(Refusal::StateWithGradient, plan.attributes[i].name);
-  return outputs;
+  return impl_->run(std::move(stack));
 }
 
 /// Includes operators whose schema hides their writes: running statistics, quantised relu6.

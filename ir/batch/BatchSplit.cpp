@@ -87,8 +87,8 @@ llvm::Error refuseUncutLists(const Signature &signature, const std::vector<c10::
 } // namespace
 
 llvm::Expected<BatchParts> splitBatch(const Signature &signature,
-                                      const std::vector<c10::IValue> &inputs,
-                                      int64_t microBatches) {
+                                      const std::vector<c10::IValue> &inputs, int64_t microBatches,
+                                      std::vector<std::vector<c10::IValue>> memory) {
   if (inputs.size() != signature.inputs.size())
     return failf(ExitCode::Usage, "inputs: expected {}, got {}", signature.inputs.size(),
                  inputs.size());
@@ -109,7 +109,8 @@ llvm::Expected<BatchParts> splitBatch(const Signature &signature,
   } else {
     int64_t size = TRY(batchSize(signature, inputs));
     TRY(refuseUncutLists(signature, inputs, microBatches, size));
-    parts.inputs = TRY(splitInputs(signature, inputs, microBatches));
+    parts.inputs = TRY(splitInputs(signature, inputs, microBatches, std::move(memory)));
+    parts.samples.reserve(microBatches);
     for (int64_t k = 0; k < microBatches; ++k)
       parts.samples.push_back(size / microBatches + (k < size % microBatches));
   }

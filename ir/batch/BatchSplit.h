@@ -15,10 +15,12 @@ struct BatchParts {
 };
 
 /// Cuts `inputs` into micro-batches and checks each. If no input has a batch dimension, the model
-/// runs as one micro-batch of one sample. Errors: Usage (number of inputs, batch sizes that
+/// runs as one micro-batch of one sample. `memory`: lists of an earlier call, which are used again.
+/// Errors: Usage (number of inputs, batch sizes that
 /// disagree, more micro-batches than samples, refusals of checkMicroBatch).
 llvm::Expected<BatchParts> splitBatch(const Signature &signature,
-                                      const std::vector<c10::IValue> &inputs, int64_t microBatches);
+                                      const std::vector<c10::IValue> &inputs, int64_t microBatches,
+                                      std::vector<std::vector<c10::IValue>> memory = {});
 
 /// Micro-batches that were cut before, checked as the parts of a batch. Errors: Usage naming the
 /// micro-batch.

@@ -370,6 +370,7 @@ llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
   for (size_t l = 0; l < signature.leaves.size(); ++l) {
     const std::string path = outputPath(signature, l);
     Values parts;
+    parts.reserve(leaves.size());
     for (const auto &microBatch : leaves)
       parts.push_back(microBatch.at(l));
     std::string warning;

@@ -212,7 +212,8 @@ llvm::Error refuseEmptyBatch(int64_t microBatches) {
 }
 
 llvm::Expected<std::vector<std::vector<c10::IValue>>>
-splitInputs(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, int64_t microBatches) {
+splitInputs(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, int64_t microBatches,
+            std::vector<std::vector<c10::IValue>> memory) {
   PIPEC_ASSERT(inputs.size() == signature.inputs.size(), "bound inputs");
   if (microBatches < 1)
     return failf(ExitCode::Usage, "micro-batches: expected at least 1, got {}", microBatches);
@@ -230,11 +231,13 @@ splitInputs(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, int6
   for (size_t i = 0; i < inputs.size() && microBatches > 1; ++i)
     TRY(expectKnown(signature.inputs[i], inputs[i], samples));
 
-  std::vector<std::vector<c10::IValue>> split(microBatches);
+  std::vector<std::vector<c10::IValue>> split = std::move(memory);
+  split.resize(microBatches);
   TRY(guardTorchVoid(ExitCode::Usage, "cutting the inputs", [&] {
     int64_t start = 0;
     for (int64_t k = 0; k < microBatches; ++k) {
       int64_t size = samples / microBatches + (k < samples % microBatches ? 1 : 0);
+      split[k].clear();
       split[k].reserve(inputs.size());
       for (size_t i = 0; i < inputs.size(); ++i) {
         const InputSpec &input = signature.inputs[i];

@@ -16,10 +16,11 @@ int64_t batchSizeOr(int64_t otherwise, const Signature &signature,
 
 /// Returns inputs[k] for each micro-batch k, cut as torch.tensor_split cuts (sizes differ by at
 /// most one, larger first). Tensors are views unless the model writes into that input. Every
-/// micro-batch gets inputs without a batch dimension whole. Errors: Usage if microBatches < 1 or
-/// more than samples.
+/// micro-batch gets inputs without a batch dimension whole. `memory`: lists of an earlier call,
+/// which are used again. Errors: Usage if microBatches < 1 or more than samples.
 llvm::Expected<std::vector<std::vector<c10::IValue>>>
-splitInputs(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, int64_t microBatches);
+splitInputs(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, int64_t microBatches,
+            std::vector<std::vector<c10::IValue>> memory = {});
 
 /// Usage: more than one micro-batch of a batch without samples.
 llvm::Error refuseEmptyBatch(int64_t microBatches);

@@ -44,7 +44,8 @@ std::vector<VaryingDim> varyingDims(const InputSpec &input, size_t index,
       VaryingDim varying{path, static_cast<size_t>(d), {tensor.size(d)}};
       for (const Tensors &tensors : others)
         varying.sizes.push_back(tensors.at(path).size(d));
-      if (cut.at(path) != d && !llvm::is_splat(varying.sizes))
+      if (cut.at(path) != d &&
+          llvm::any_of(varying.sizes, [&](int64_t size) { return size != varying.sizes.front(); }))
         found.push_back(std::move(varying));
     }
   }
