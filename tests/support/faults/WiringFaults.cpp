@@ -35,7 +35,9 @@ bool goesFurther(const Channel &channel) {
 
 /// The plan stays well-formed: only what is computed becomes another thing.
 void redirect(StagedModel &model, size_t stage, size_t port, size_t from, size_t to) {
-  llvm::erase_value(model.channels[from].to, PortRef{stage, port});
+  llvm::erase_if(model.channels[from].to, [&](const PortRef &end) {
+    return end == PortRef{stage, port};
+  });
   std::vector<PortRef> &ends = model.channels[to].to;
   ends.push_back({stage, port});
   llvm::sort(ends, [](const PortRef &a, const PortRef &b) {
