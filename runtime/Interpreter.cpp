@@ -40,7 +40,7 @@ std::vector<MicroBatchRange> Interpreter::runsOf(const StepData &data) const {
 
 llvm::Error Interpreter::run(StepData &data) {
   failedMicroBatch_.reset();
-  if (training_ && data.first == 0)
+  if (training_ && data.first() == 0)
     training_->begin();
   if (training_)
     training_->beginRun(runsOf(data));
