@@ -123,7 +123,6 @@ llvm::Error Interpreter::runStep(const Step &step, StepData &data, std::pair<Fen
   case OpKind::Norm:
   case OpKind::Optimize:
   case OpKind::Reduce:
-  case OpKind::Finite:
     break;
   }
   return data.isLast ? endStep(step, data) : llvm::Error::success();

@@ -105,8 +105,6 @@ private:
         return failf(ExitCode::Internal, "program: {}: this runtime has no such op", toString(op));
       step.group = op.group();
       break;
-    case OpKind::Finite:
-      return failf(ExitCode::Internal, "program: {}: this runtime has no such op", toString(op));
     }
     result_.steps.push_back(std::move(step));
     return llvm::Error::success();

@@ -85,7 +85,7 @@ private:
   std::vector<std::vector<bool>> reduced_; // per stage of the rank: buckets
   std::vector<bool> optimized_;            // per stage of the rank
   std::vector<bool> tieReduced_;           // per tie
-  bool norm_ = false, finite_ = false;
+  bool norm_ = false;
 };
 
 } // namespace pipec
