@@ -93,8 +93,8 @@ TEST(RankProgram, OpsThatTheRuntimeLacksAreRefused) {
   Plan plan = smallPlan({});
   Program program;
   program.ranks = {{}, {Op{OpKind::Reduce, 1, /*bucket=*/1}}, {}};
-  EXPECT_TRUE(failedWith(resolve(program, 1, plan, 1), ExitCode::Internal,
-                         "this runtime has no such op"));
+  EXPECT_TRUE(
+      failedWith(resolve(program, 1, plan, 1), ExitCode::Internal, "this runtime has no such op"));
 }
 
 TEST(RankProgram, GradientsGoFromReaderToReaderThroughOneSlot) {

@@ -25,21 +25,26 @@ struct TrainTarget {
 };
 
 /// Errors: Usage if the last batch of an epoch has too few samples.
-llvm::Error checkMicroBatches(const TrainingBatches &batches, const TrainTarget &target) {
+llvm::Error checkMicroBatches(const TrainingBatches &batches, const StepSource &source,
+                              const TrainTarget &target) {
   const int64_t microBatches = target.microBatches;
   if (batches.leastSamples() == 0 || microBatches <= batches.leastSamples())
     return llvm::Error::success();
+  const char *help = microBatches > source.batch
+                         ? "pass a larger --batch"
+                         : "choose --batch so that the last batch of an epoch has enough samples, "
+                           "or leave that batch out with --drop-last";
   if (target.replicas > 1)
     return makeError(ExitCode::Usage,
                      fmt::format("--replicas: expected at most {} micro-batches in all replicas, "
                                  "the samples of the smallest batch of --data, got {} in {}",
                                  batches.leastSamples(), microBatches, target.replicas),
-                     "choose --batch so that the last batch of an epoch has enough samples");
+                     help);
   return makeError(ExitCode::Usage,
                    fmt::format("--microbatches: expected at most {}, the samples of the smallest "
                                "batch of --data, got {}",
                                batches.leastSamples(), microBatches),
-                   "choose --batch so that the last batch of an epoch has enough samples");
+                   help);
 }
 
 llvm::Expected<std::optional<EvalRuns>> readEvaluations(const TrainOptions &options,
@@ -109,7 +114,7 @@ llvm::Error runTraining(const TrainOptions &options, const TrainTarget &target,
   source.inputs = target.inputs;
   TrainSteps steps = TRY(TrainSteps::read(trainer, source, target.seed.value_or(0)));
   const int64_t count = steps.count();
-  TRY(checkMicroBatches(steps.batches(), target));
+  TRY(checkMicroBatches(steps.batches(), source, target));
   noteWithoutOptimizer(options, !target.output.empty() || TrainCheckpoints::areWritten());
   if (!options.lrSchedule.empty())
     TRY(trainer.setLearningRates(options.lrSchedule, count));
