@@ -16,6 +16,7 @@ namespace {
 
 /// Of the options of every run, those that a training uses.
 struct TrainTarget {
+  bool isArtifact = false;
   std::string inputs;           // empty: not given
   std::string output;           // file for parameters and buffers; empty: not given
   std::optional<uint64_t> seed; // given by the user
@@ -112,6 +113,7 @@ llvm::Error runTraining(const TrainOptions &options, const TrainTarget &target,
                         const Trainer &trainer, RunReport &report) {
   StepSource source = options.source;
   source.inputs = target.inputs;
+  source.isArtifact = target.isArtifact;
   TrainSteps steps = TRY(TrainSteps::read(trainer, source, target.seed.value_or(0)));
   const int64_t count = steps.count();
   TRY(checkMicroBatches(steps.batches(), source, target));
@@ -157,6 +159,7 @@ llvm::Error runTraining(const TrainOptions &options, const TrainTarget &target,
 
 TrainTarget targetOf(const RunCommand &command, const Runner &runner) {
   TrainTarget target;
+  target.isArtifact = command.isArtifact;
   target.inputs = command.inputs;
   target.output = command.output;
   target.seed = command.seed;

@@ -104,7 +104,8 @@ llvm::Expected<TrainSteps> TrainSteps::read(const Trainer &trainer, const StepSo
   }
   for (const std::string &note : steps.batches_.notesOnWhole(trainer.signature()))
     printNote(note);
-  for (const std::string &warning : steps.batches_.warningsOnWhole(trainer.signature()))
+  for (const std::string &warning :
+       steps.batches_.warningsOnWhole(trainer.signature(), source.isArtifact))
     printWarning(warning);
   steps.accumulate_ = source.accumulate;
   steps.batches_.setGroup(source.accumulate);

@@ -11,6 +11,7 @@ namespace pipec {
 /// Where the batches come from, as the options say.
 struct StepSource {
   std::string inputs, targets; // one batch, which every step takes
+  bool isArtifact = false;     // what is trained, and not a .pt
   std::string data;            // or a file of samples; empty: not given
   bool presplit = false;       // the file of `inputs` is a list of micro-batches
   int64_t batch = 0;           // samples of a step, of `data`; 0: not given

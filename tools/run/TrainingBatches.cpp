@@ -120,19 +120,27 @@ std::vector<std::string> TrainingBatches::notesOnWhole(const Signature &signatur
   return notes;
 }
 
-std::vector<std::string> TrainingBatches::warningsOnWhole(const Signature &signature) const {
+std::vector<std::string> TrainingBatches::warningsOnWhole(const Signature &signature,
+                                                          bool isArtifact) const {
   std::vector<std::string> warnings;
   for (size_t i = 0; i < dims_.size(); ++i) {
-    if (assumed_ || isCut(signature.inputs[i]) || !values_[i].isTensor())
+    const InputSpec &input = signature.inputs[i];
+    if (assumed_ || isCut(input) || input.givenWhole || !values_[i].isTensor())
       continue;
     const at::Tensor tensor = values_[i].toTensor();
-    if (tensor.defined() && tensor.dim() > 0 && samples_ > 1 && tensor.size(0) == samples_)
-      warnings.push_back(fmt::format(
-          "--data: each micro-batch gets all {} rows of {}, as many as the {} samples of {}, "
-          "because "
-          "{} is given whole; if each row belongs to a sample, compile with --batch-dim {}=0",
-          samples_, signature.inputs[i].name, samples_, first_, signature.inputs[i].name,
-          signature.inputs[i].name));
+    if (!tensor.defined() || tensor.dim() == 0 || samples_ <= 1 || tensor.size(0) != samples_)
+      continue;
+    const std::string rows = fmt::format("all {} rows of {}, as many as the {} samples of {}",
+                                         samples_, input.name, samples_, first_);
+    warnings.push_back(
+        isArtifact ? fmt::format("--data: each micro-batch gets {}, because the plan gives it "
+                                 "whole; if each row belongs to a sample, compile with --batch-dim "
+                                 "{}=0, otherwise with {}=none",
+                                 rows, input.name, input.name)
+                   : fmt::format("--data: each step gets {}, because --batch-dim does not name it; "
+                                 "if each row belongs to a sample, pass {}=0, too, otherwise "
+                                 "{}=none",
+                                 rows, input.name, input.name));
   }
   return warnings;
 }

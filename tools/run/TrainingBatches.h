@@ -42,8 +42,9 @@ public:
   /// with all samples inside of arguments.
   std::vector<std::string> notesOnWhole(const Signature &signature) const;
   /// The arguments that the signature does not cut although they have as many rows as there are
-  /// samples.
-  std::vector<std::string> warningsOnWhole(const Signature &signature) const;
+  /// samples, and that the user has not given whole. `isArtifact`: the signature is a plan's, and
+  /// not what --batch-dim of this run says.
+  std::vector<std::string> warningsOnWhole(const Signature &signature, bool isArtifact) const;
   /// Steps of an epoch.
   int64_t stepsPerEpoch() const;
   /// The batches of a step that updates the weights after every `group` batches, also over the end
