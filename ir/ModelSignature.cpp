@@ -124,6 +124,7 @@ applyBatchDims(Signature &signature,
                    input.type);
     if (llvm::StringRef(name).find('.') == llvm::StringRef::npos) {
       input.batchDim = dim;
+      input.givenWhole = !dim;
       given[index] = true;
       continue;
     }

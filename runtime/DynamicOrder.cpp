@@ -28,7 +28,6 @@ Turn turnOf(const Step &step) {
   case OpKind::Reduce:
   case OpKind::TieReduce:
   case OpKind::Norm:
-  case OpKind::Finite:
   case OpKind::Optimize:
     break;
   }

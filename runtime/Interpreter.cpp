@@ -1,6 +1,7 @@
 #include "runtime/Interpreter.h"
 
 #include "ir/TorchError.h"
+#include "ir/support/Check.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
 
@@ -55,7 +56,7 @@ std::vector<MicroBatchRange> Interpreter::runsOf(const StepData &data) const {
 
 llvm::Error Interpreter::run(StepData &data) {
   failedMicroBatch_.reset();
-  if (training_ && data.first == 0)
+  if (training_ && data.first() == 0)
     training_->begin();
   if (training_)
     training_->beginRun(runsOf(data));
@@ -138,7 +139,6 @@ llvm::Error Interpreter::runStep(const Step &step, StepData &data, std::pair<Fen
   case OpKind::Norm:
   case OpKind::Optimize:
   case OpKind::Reduce:
-  case OpKind::Finite:
     break;
   }
   return data.isLast ? endStep(step, data) : llvm::Error::success();
@@ -152,9 +152,8 @@ llvm::Error Interpreter::endStep(const Step &step, StepData &data) {
     return training_->reduceTie(step);
   if (step.kind == OpKind::Norm)
     return training_->norm(step, data.leaves, data.training);
-  if (step.kind == OpKind::Optimize)
-    return training_->optimize(step, data.training);
-  return makeError(ExitCode::Internal, "an op that resolve() refuses");
+  PIPEC_ASSERT(step.kind == OpKind::Optimize, "all others are handled above");
+  return training_->optimize(step, data.training);
 }
 
 llvm::Error Interpreter::takeInputs(const Step &step, const StepData &data) {

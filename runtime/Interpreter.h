@@ -19,15 +19,17 @@ struct StepData {
   uint64_t seed = 0;
   uint64_t step = 0;
   /// A step may be several runs of the program, one per batch. Its micro-batches are numbered
-  /// through all of them: this run has those from `first` on, of all replicas. Only the last run
-  /// ends the step.
-  int64_t first = 0;
+  /// through all of them. Only the last run ends the step.
   bool isLast = true;
-  std::vector<MicroBatchRange> runs; // of replica 0: the runs of this step so far, this one last
+  std::vector<MicroBatchRange> runs; // of replica 0: the runs of this step so far, this one last;
+                                     // empty: an inference, which has one run
   std::vector<std::vector<c10::IValue>> inputs; // [micro-batch][argument]; read only
   std::vector<std::vector<c10::IValue>> leaves; // [micro-batch][leaf]
   TrainingData training;
   std::atomic<bool> failed = false; // a rank that sees it starts nothing more
+
+  /// The first micro-batch of this run, of all replicas.
+  int64_t first() const { return runs.empty() ? 0 : runs.back().first; }
 
   /// Makes room for the results of micro-batches with `perMicroBatch` leaves each.
   void beginLeaves(size_t microBatches, size_t perMicroBatch);
@@ -73,7 +75,7 @@ public:
 
 private:
   /// Of this rank's first micro-batch in the step.
-  int64_t firstOf(const StepData &data) const { return data.first + range_.first; }
+  int64_t firstOf(const StepData &data) const { return data.first() + range_.first; }
   std::vector<MicroBatchRange> runsOf(const StepData &data) const;
   llvm::Error runSteps(StepData &data);
   llvm::Expected<size_t> nextReady();

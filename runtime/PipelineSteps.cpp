@@ -41,19 +41,19 @@ llvm::Error Pipeline::Impl::canStep() {
 llvm::Error Pipeline::Impl::runBatches(std::vector<BatchParts> &batches, StepStats *stats) {
   StepData &data = core->data;
   data.step = calls;
-  data.first = 0;
   data.runs.clear();
   data.inputs = std::move(batches.front().inputs);
   for (BatchParts &batch : llvm::MutableArrayRef<BatchParts>(batches).drop_front())
     std::move(batch.inputs.begin(), batch.inputs.end(), std::back_inserter(data.inputs));
   data.beginLeaves(data.inputs.size(), core->artifact.plan.signature.leaves.size());
   StepStats all;
+  int64_t begin = 0; // the first micro-batch of the run
   for (size_t b = 0; b < batches.size(); ++b) {
     const auto number = static_cast<int64_t>(batches[b].samples.size());
     TRY(prepareFor(number));
-    data.runs.push_back({data.first, number / replicas()});
+    data.runs.push_back({begin, number / replicas()});
     data.isLast = b + 1 == batches.size();
-    const std::vector<c10::IValue> first = data.inputs[data.first];
+    const std::vector<c10::IValue> first = data.inputs[begin];
     if (llvm::Error error = finishDevices()) // the caller's work on them may have made the inputs
       return error;
     const auto start = std::chrono::steady_clock::now();
@@ -62,7 +62,7 @@ llvm::Error Pipeline::Impl::runBatches(std::vector<BatchParts> &batches, StepSta
     StepStats one;
     measure(one, (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1));
     addStats(all, one);
-    data.first += number;
+    begin += number;
   }
   if (stats)
     *stats = std::move(all);
@@ -94,7 +94,7 @@ llvm::Expected<TrainedStep> Pipeline::Impl::step(std::vector<BatchParts> batches
     if (!error)
       error = executor->updateNorms();
   error = endCall(std::move(error));
-  core->data.first = 0;
+  core->data.runs.clear();
   core->data.isLast = true;
   if (error)
     return std::move(error);

@@ -98,13 +98,9 @@ private:
       step.group = op.group();
       break;
     case OpKind::Norm:
-      step.group = op.group();
-      break;
     case OpKind::Reduce:
       step.group = op.group();
       break;
-    case OpKind::Finite:
-      return failf(ExitCode::Internal, "program: {}: this runtime has no such op", toString(op));
     }
     result_.steps.push_back(std::move(step));
     return llvm::Error::success();

@@ -57,8 +57,7 @@ struct MicroBatchRange {
 };
 
 /// Resolves rank `rank` of a program that check() accepts, for inference or training. Errors:
-/// Internal if a step reads a value that no earlier step provides, and for FINITE, an op that this
-/// runtime does not have.
+/// Internal if a step reads a value that no earlier step provides.
 llvm::Expected<RankProgram> resolve(const Program &program, size_t rank, const Plan &plan,
                                     int64_t microBatches);
 

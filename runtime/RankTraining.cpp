@@ -11,7 +11,6 @@
 #include "runtime/training/RootScale.h"
 #include "runtime/training/SparseGradients.h"
 
-#include <ATen/ops/full.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/where.h>
 #include <c10/core/GradMode.h>
@@ -99,14 +98,9 @@ llvm::Error RankTraining::backward(const Step &step, int64_t microBatch,
         add(takeSlot(slot));
       if (llvm::is_contained(output.leaves, plan_.training->loss)) {
         const c10::IValue &leaf = leaves[plan_.training->loss];
-        if (!leaf.isTensor())
-          return failf(ExitCode::Usage, "expected the loss to be a tensor, got a {}",
-                       leaf.tagKind());
-        const at::Tensor &loss = leaf.toTensor();
-        const at::TensorOptions like = loss.options().requires_grad(false);
-        const at::Tensor &scale = data.scales[microBatch];
-        // A copy to a device would make the host wait.
-        add({device().hasStreams() ? at::full({}, scale.item(), like) : scale.to(like)});
+        if (llvm::Error error = checkLoss(leaf))
+          return error;
+        add({rootGradient(leaf.toTensor(), data.scales[microBatch], !device().hasStreams())});
       }
     }
     for (const InputSource &input : step.inputs)

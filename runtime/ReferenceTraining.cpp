@@ -242,15 +242,14 @@ llvm::Error Reference::runMicroBatch(BatchParts &parts, size_t k, StepSums &sums
     const double counted = TRY(lossCount(leaves[*training.loss->count], k));
     sums.count = sums.count.value_or(0) + counted;
   }
-  if (!leaves[training.loss->loss].isTensor())
-    return failf(ExitCode::Usage, "micro-batch {}: expected the loss to be a tensor, got a {}", k,
-                 leaves[training.loss->loss].tagKind());
+  if (llvm::Error error = checkLoss(leaves[training.loss->loss]))
+    return withContext(std::move(error), fmt::format("micro-batch {}", k));
   const at::Tensor loss = leaves[training.loss->loss].toTensor();
   *value = c10::IValue();
   leaves.clear();
   TRY(guardTorchVoid(ExitCode::Usage, fmt::format("the backward of micro-batch {}", k), [&] {
-    std::vector<at::Tensor> found = gradientsFrom(
-        loss, sums.scales[k].to(loss.options().requires_grad(false)), training.tensors);
+    std::vector<at::Tensor> found =
+        gradientsFrom(loss, rootGradient(loss, sums.scales[k]), training.tensors);
     c10::AutoGradMode noGrad(false);
     for (size_t i = 0; i < found.size(); ++i)
       accumulateGradient(training.gradients[i], std::move(found[i]), training.tensors[i].tensor);

@@ -175,6 +175,9 @@ llvm::Expected<TrainedMicroBatch> SerialTrainer::backward(InFlight flight, size_
   TrainedMicroBatch &result = flight.result;
   const auto isSplit = [&](size_t s) { return way_.split[s] && result.whyWhole[s].empty(); };
   ChannelGradients channels(plan_->channels.size());
+  const c10::IValue &leaf = result.leaves[loss];
+  const bool hasShape = leaf.isTensor() && leaf.toTensor().defined(); // [] or [1]
+  const at::Tensor root = hasShape ? scale.expand(leaf.toTensor().sizes()) : scale;
   for (size_t s = stages_.size(); s-- > 0;) {
     if (!flight.stages[s].tape)
       if (llvm::Error error = recompute(s, flight.stages[s]))
@@ -185,7 +188,7 @@ llvm::Expected<TrainedMicroBatch> SerialTrainer::backward(InFlight flight, size_
     for (const StageInput &input : stage.inputs)
       later.push_back(input.kind == StageInput::Kind::Channel ? std::move(channels[input.index])
                                                               : ValueGradients());
-    std::vector<ValueGradients> outputs = ofOutputs(stage, channels, loss, scale);
+    std::vector<ValueGradients> outputs = ofOutputs(stage, channels, loss, root);
     llvm::Expected<StageGradients> found =
         isSplit(s) ? tape.inputGradients(std::move(outputs), std::move(later))
                    : tape.backward(std::move(outputs), std::move(later));

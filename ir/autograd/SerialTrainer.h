@@ -48,8 +48,8 @@ public:
   /// that cannot be split says why. Grad mode and optimiser flag are the calling thread's. Errors:
   /// the failing stage's, naming it.
   llvm::Expected<InFlight> forward(const std::vector<c10::IValue> &inputs);
-  /// All its backwards, from output leaf `loss`, a number, with `scale`. Stages that can be split
-  /// walk back to their weights when all stages are through. Errors: as forward.
+  /// All its backwards, from output leaf `loss`, of one element, with `scale`. Stages that can be
+  /// split walk back to their weights when all stages are through. Errors: as forward.
   llvm::Expected<TrainedMicroBatch> backward(InFlight microBatch, size_t loss,
                                              const at::Tensor &scale);
   /// Both.

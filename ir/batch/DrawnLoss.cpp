@@ -16,7 +16,7 @@ using Equal = ResultCheck::Equal;
 constexpr const char *kCalm = "with dropout off"; // in a report
 
 bool mayBeLoss(const OutputLeaf &leaf) {
-  return leaf.tensor.known && leaf.tensor.shape.empty() &&
+  return leaf.tensor.known && hasOneElement(leaf.tensor) &&
          llvm::StringRef(leaf.tensor.dtype).contains("float");
 }
 

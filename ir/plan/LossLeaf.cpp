@@ -4,6 +4,7 @@
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Error.h"
 #include "ir/support/Try.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -12,6 +13,10 @@
 
 namespace pipec {
 
+bool hasOneElement(const TensorSpec &tensor) {
+  return llvm::all_of(tensor.shape, [](const Dim &dim) { return dim == Dim{.constant = 1}; });
+}
+
 namespace {
 
 bool isLoss(const OutputLeaf &leaf) {
@@ -19,7 +24,7 @@ bool isLoss(const OutputLeaf &leaf) {
   const llvm::StringRef dtype = tensor.dtype;
   if (!tensor.known) // without an example
     return leaf.type == "Tensor";
-  return leaf.type == "Tensor" && tensor.shape.empty() && dtype.contains("float");
+  return leaf.type == "Tensor" && hasOneElement(tensor) && dtype.contains("float");
 }
 
 /// A number of elements.
@@ -28,12 +33,13 @@ bool isCount(const OutputLeaf &leaf) {
     return true;
   const llvm::StringRef dtype = leaf.tensor.dtype;
   return leaf.type == "Tensor" &&
-         (!leaf.tensor.known || (leaf.tensor.shape.empty() && !dtype.contains("complex")));
+         (!leaf.tensor.known || (hasOneElement(leaf.tensor) && !dtype.contains("complex")));
 }
 
+/// A tensor of shape [1] is none: of an example of one sample, it may be a label.
 bool isWholeNumber(const OutputLeaf &leaf) {
-  return leaf.type == "int" ||
-         (isCount(leaf) && leaf.tensor.known && llvm::StringRef(leaf.tensor.dtype).contains("int"));
+  return leaf.type == "int" || (isCount(leaf) && leaf.tensor.known && leaf.tensor.shape.empty() &&
+                                llvm::StringRef(leaf.tensor.dtype).contains("int"));
 }
 
 std::string describeLeaf(const OutputLeaf &leaf) {

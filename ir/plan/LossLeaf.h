@@ -5,6 +5,10 @@
 
 namespace pipec {
 
+/// Whether a tensor has one element in every run: shape [], [1], [1, 1]. PyTorch's backward() takes
+/// these as a loss.
+bool hasOneElement(const TensorSpec &tensor);
+
 /// The output leaves that are the loss: one number, or a pair of a sum and the count of what it
 /// sums.
 struct LossLeaves {

@@ -74,6 +74,7 @@ struct InputSpec {
   bool written =
       false;         // the model writes into it: a runtime that repeats a step must hand out copies
   TensorSpec tensor; // when the argument is one tensor
+  bool givenWhole = false; // by the user, with --batch-dim NAME=none. Since 1.5
 
   bool operator==(const InputSpec &) const = default;
 };
@@ -269,7 +270,7 @@ struct TrainingPlan {
 
 struct Plan {
   static constexpr int64_t kMajor = 1;
-  static constexpr int64_t kMinor = 4;
+  static constexpr int64_t kMinor = 5;
 
   int64_t major = kMajor, minor = kMinor;
   std::vector<std::string> requiredFeatures;

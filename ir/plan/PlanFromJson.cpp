@@ -119,6 +119,8 @@ InputSpec inputFrom(JsonObject &object) {
       std::string path = part.string("path");
       input.parts.push_back({std::move(path), part.optionalIndex("batch_dim")});
     });
+  if (object.has("given_whole"))
+    input.givenWhole = object.boolean("given_whole");
   input.written = object.boolean("written");
   input.tensor = tensorFrom(object);
   if (object.has("default")) {

@@ -191,7 +191,9 @@ int64_t parameterBytes(const Plan &plan) {
 }
 
 int64_t minorOf(const Plan &plan) {
-  return hasParts(plan.signature) || describesWeights(plan) ? Plan::kMinor : 3;
+  if (llvm::any_of(plan.signature.inputs, [](const InputSpec &input) { return input.givenWhole; }))
+    return 5;
+  return hasParts(plan.signature) || describesWeights(plan) ? 4 : 3;
 }
 
 std::vector<std::string> featuresOf(const Plan &plan) {

@@ -88,6 +88,8 @@ Value inputValue(const InputSpec &input) {
                 {"tensor", tensorValue(input.tensor)}};
   if (input.defaultValue)
     object["default"] = *input.defaultValue;
+  if (input.givenWhole)
+    object["given_whole"] = true;
   if (!input.parts.empty())
     object["parts"] = listOf(input.parts, [](const PartDim &part) -> Value {
       return Object{{"path", part.path}, {"batch_dim", orNull(part.dim)}};

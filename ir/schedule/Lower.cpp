@@ -9,7 +9,7 @@
 // In training a rank first sends the weights that it owns. After the last backward of a stage its
 // gradients are reduced (unless they are tied), and tied weights' gradients return. At the end, on
 // every rank in the same order: returned gradients, replicated ties, remaining reductions, norm,
-// finite check, optimizer. Replicas are copies of one another.
+// optimizer. Replicas are copies of one another.
 #include "ir/schedule/Lower.h"
 
 #include "ir/schedule/FitCheck.h"
@@ -268,8 +268,6 @@ private:
         reduce(rank, s);
     if (shape_.norm)
       ops.push_back({OpKind::Norm, 0, 0, allGroup_});
-    if (shape_.finite)
-      ops.push_back({OpKind::Finite, 0, 0, allGroup_});
     if (shape_.optimizer)
       for (size_t s : stages)
         ops.push_back({OpKind::Optimize, s});
@@ -289,7 +287,7 @@ private:
       program_.groups.push_back(std::move(ranks));
       return program_.groups.size() - 1;
     };
-    if (shape_.norm || shape_.finite) {
+    if (shape_.norm) {
       std::vector<size_t> all(plan_.ranks);
       for (size_t r = 0; r < all.size(); ++r)
         all[r] = r;

@@ -11,8 +11,8 @@ namespace pipec {
 /// the producer; each adds its own. Channels inside a rank need no op. A program of an inference
 /// has no weight channels: weights are delivered once at load time. In training they are sent at
 /// the start of the run (the runtime sends one that has not changed as an empty message), and their
-/// gradients return after the last backward of the receiving rank. Reductions, norm, finite check
-/// and optimizer follow, each as soon as its gradients are final. Sends and receives in the
+/// gradients return after the last backward of the receiving rank. Reductions, norm and
+/// optimizer follow, each as soon as its gradients are final. Sends and receives in the
 /// schedule are ignored. A lane holds the messages of `lookAhead` micro-batches, or of more if the
 /// schedule would block otherwise. Errors: Usage if the schedule does not fit the plan (stage on
 /// two ranks, missing or repeated action), naming the first problem.

@@ -47,7 +47,6 @@ constexpr OpWord kOpWords[] = {
     {OpKind::Reduce, "REDUCE", OpForm::Reduce},
     {OpKind::TieReduce, "TIE_REDUCE", OpForm::TieReduce},
     {OpKind::Norm, "NORM", OpForm::Group},
-    {OpKind::Finite, "FINITE", OpForm::Group},
     {OpKind::Optimize, "OPT", OpForm::Stage},
 };
 
@@ -202,8 +201,7 @@ OpKind opOf(ActionKind compute) {
 }
 
 bool isCollective(OpKind kind) {
-  return kind == OpKind::Reduce || kind == OpKind::TieReduce || kind == OpKind::Norm ||
-         kind == OpKind::Finite;
+  return kind == OpKind::Reduce || kind == OpKind::TieReduce || kind == OpKind::Norm;
 }
 
 std::string toString(const Op &op) {
@@ -274,6 +272,12 @@ llvm::Expected<Program> programFromText(llvm::StringRef text) {
     } else {
       ok = !program.ranks.empty() && parseOp(line.ltrim(), program.ranks.back().emplace_back());
     }
+    if (!ok && startsWith(line.ltrim(), "FINITE "))
+      return makeError(ExitCode::BadArtifact,
+                       fmt::format("program: line {}: expected no FINITE, an op of earlier "
+                                   "versions, got \"{}\"",
+                                   lineNumber, line.ltrim().take_front(80).str()),
+                       "remove the line: NORM tells whether all gradients are finite, too");
     if (!ok)
       return failf(ExitCode::BadArtifact, "program: line {}: not expected here: \"{}\"", lineNumber,
                    line.take_front(80).str());

@@ -21,8 +21,7 @@ enum class OpKind : uint8_t {
   Take,       // wait for it
   Reduce,     // sum the gradients of `stage` over the replicas, with all of `group`
   TieReduce,  // sum the gradients of the copies of tie `tie`, with all of `group`
-  Norm,       // the norm of all gradients, with all of `group`
-  Finite,     // are all gradients finite, with all of `group`
+  Norm,       // the norm of all gradients and whether all are finite, with all of `group`
   Optimize,   // OPT: update the weights of `stage`
 };
 /// True for ops that run a stage on a micro-batch: F B I W R.
@@ -40,8 +39,8 @@ enum class Payload : uint8_t { Activation, Gradient, Weight, WeightGradient };
 
 /// One step of a rank. Text: "F 2 mb=0", "TAKE ch=3 mb=0 lane=1", "SEND grad=3 of=2 mb=0 lane=4"
 /// (the gradient as it leaves stage 2), "SEND weight=5 lane=6", "SEND weight-grad=5 lane=7",
-/// "REDUCE 2 group=1", "TIE_REDUCE tie=0 group=2", "NORM group=0", "FINITE group=0", "OPT 2".
-/// Fields that an op does not use are zero.
+/// "REDUCE 2 group=1", "TIE_REDUCE tie=0 group=2", "NORM group=0", "OPT 2". Fields that an op does
+/// not use are zero.
 struct Op {
   OpKind kind = OpKind::Forward;
   Payload payload = Payload::Activation; // Post, Send, Take
@@ -93,7 +92,7 @@ struct RunShape {
   size_t replicas = 1;
   std::vector<bool> recompute;               // per stage; empty: no stage
   std::set<std::pair<size_t, int64_t>> kept; // of these stages: (stage, micro-batch) that are not
-  bool norm = false, finite = false, optimizer = true;
+  bool norm = false, optimizer = true;
 
   bool recomputes(size_t stage, int64_t microBatch) const {
     return train && stage < recompute.size() && recompute[stage] &&

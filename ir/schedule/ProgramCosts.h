@@ -32,7 +32,7 @@ struct ProgramCosts {
 
   const LinkCosts &between(size_t from, size_t to) const;
   int64_t bytesOf(const Plan &plan, size_t channel) const;
-  /// The time of the norm or the finite check: up and down a tree.
+  /// The time of the norm: up and down a tree.
   int64_t treeNs(const std::vector<size_t> &ranks) const;
 };
 

@@ -156,7 +156,6 @@ private:
         break;
       case OpKind::TieReduce:
       case OpKind::Norm:
-      case OpKind::Finite:
         if (!state.entered && reductionsDone(rank)) {
           state.entered = true;
           enter(rank, op);
@@ -265,7 +264,7 @@ private:
   /// A collective at which all members have arrived by `earliest`.
   Timing::Interval runCollective(const Op &op, int64_t earliest) {
     const std::vector<size_t> &ranks = program_.groups[op.group()];
-    if (op.kind == OpKind::Norm || op.kind == OpKind::Finite)
+    if (op.kind == OpKind::Norm)
       return {earliest, earliest + costs_.treeNs(ranks)};
     return links_.reduce(ranks,
                          op.kind == OpKind::TieReduce ? bytesOfTie(plan_.ties[op.tie()])

@@ -15,7 +15,7 @@ struct SimulatedRun : Timing {
 
 /// Ranks run their ops in order. A message waits for its link, a SEND while its lane is full, a
 /// TAKE for its message. Transfers and reductions do not occupy ranks: the ops that need their
-/// results (norm, finite check, OPT) wait. Tie sums, norm and finite check wait for all members.
+/// results (norm, OPT) wait. Tie sums and the norm wait for all members.
 /// Expects a program that check() accepts. Errors: Usage if `costs` is of another plan; BadArtifact
 /// if ranks wait for each other. `keepIntervals`: fill `ranks`.
 llvm::Expected<SimulatedRun> simulate(const Program &program, const Plan &plan,

@@ -186,7 +186,8 @@ std::string inputText(const InputSpec &input) {
     out += " parts=" + partsText(input.parts);
   if (input.defaultValue)
     out += " default=" + jsonText(*input.defaultValue);
-  return out + flagText("written", input.written) + specText(input.tensor);
+  return out + flagText("given_whole", input.givenWhole) + flagText("written", input.written) +
+         specText(input.tensor);
 }
 
 InputSpec parseInput(TextLine &line) {
@@ -203,6 +204,7 @@ InputSpec parseInput(TextLine &line) {
     else
       line.complain("default: " + llvm::toString(value.takeError()));
   }
+  input.givenWhole = line.flag("given_whole");
   input.written = line.flag("written");
   input.tensor = parseSpec(line);
   return input;

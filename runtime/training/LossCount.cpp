@@ -2,11 +2,24 @@
 
 #include "ir/TorchError.h"
 
+#include <fmt/ranges.h>
+
 #include <ATen/core/Tensor.h>
 
 #include <cmath>
 
 namespace pipec {
+
+llvm::Error checkLoss(const c10::IValue &value) {
+  if (!value.isTensor() || !value.toTensor().defined())
+    return failf(ExitCode::Usage, "expected the loss to be a tensor, got a {}", value.tagKind());
+  if (value.toTensor().numel() != 1)
+    return makeError(ExitCode::Usage,
+                     fmt::format("expected a loss of one element, got one of shape [{}]",
+                                 fmt::join(value.toTensor().sizes(), ", ")),
+                     "return the mean or the sum of the micro-batch");
+  return llvm::Error::success();
+}
 
 llvm::Expected<double> lossCount(const c10::IValue &value, size_t microBatch) {
   if (value.isInt())

@@ -1,4 +1,4 @@
-// Losses that are a pair of a sum and the count of what it sums.
+// Losses: one element, or a pair of a sum and the count of what it sums.
 #pragma once
 
 #include "ir/support/Error.h"
@@ -6,6 +6,10 @@
 #include <ATen/core/ivalue.h>
 
 namespace pipec {
+
+/// The loss that a micro-batch returned. Errors: Usage for a value that is no tensor of one
+/// element.
+llvm::Error checkLoss(const c10::IValue &value);
 
 /// The count that micro-batch `microBatch` returned. Errors: Usage for a value that is no number,
 /// and for a tensor that requires gradients, which would be lost.

@@ -1,6 +1,7 @@
 #include "runtime/training/RootScale.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <c10/core/GradMode.h>
 
@@ -22,6 +23,14 @@ std::vector<at::Tensor> rootScales(const std::vector<int64_t> &samples, LossRedu
 
 std::vector<at::Tensor> rootScalesOfSums(size_t microBatches) {
   return std::vector<at::Tensor>(microBatches, at::scalar_tensor(1.0, at::kDouble));
+}
+
+at::Tensor rootGradient(const at::Tensor &loss, const at::Tensor &scale, bool isLocal) {
+  const at::TensorOptions like = loss.options().requires_grad(false);
+  if (!isLocal)
+    return at::full(loss.sizes(), scale.item(), like);
+  const at::Tensor number = scale.to(like);
+  return loss.dim() == 0 ? number : number.reshape(loss.sizes());
 }
 
 double totalLoss(const std::vector<at::Tensor> &losses, const std::vector<at::Tensor> &scales,

@@ -19,6 +19,11 @@ std::vector<at::Tensor> rootScales(const std::vector<int64_t> &samples, LossRedu
 /// pair (sum, count) 1, because the count of the batch is known only after all forwards.
 std::vector<at::Tensor> rootScalesOfSums(size_t microBatches);
 
+/// The gradient with which the backward of a loss of one element starts: its scale, with its shape
+/// and dtype. `isLocal`: the host may copy to the loss's memory. Where it may not, the copy would
+/// make the host wait for a device.
+at::Tensor rootGradient(const at::Tensor &loss, const at::Tensor &scale, bool isLocal = true);
+
 /// The loss of the batch: the losses times their scales, added in the order of micro-batches, and
 /// divided by `count`, if there is one.
 double totalLoss(const std::vector<at::Tensor> &losses, const std::vector<at::Tensor> &scales,

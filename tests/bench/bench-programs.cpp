@@ -92,7 +92,7 @@ int scale(size_t ranks, llvm::StringRef name) {
   RunShape shape;
   shape.microBatches = request.microBatches;
   shape.train = generator->name != "forward-only";
-  shape.norm = shape.finite = true;
+  shape.norm = true;
   ProgramCosts costs;
   costs.stages = request.costs.stages;
   costs.link = {10, 0};

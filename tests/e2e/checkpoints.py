@@ -196,6 +196,21 @@ class Checkpoints(e2e.Case):
             unsplit = torch.load("state.pt")
             self.sameBits({key: two[key] for key in two}, {key: unsplit[key] for key in two}, f"{name}: what was restored")
 
+    def testTheLastBatchIsLeftOut(self):
+        """Two steps per epoch of 25 samples. Where nothing is left out, the option makes no difference."""
+        pipe, model = self.everything()
+        run = ["--data", "data.pt", "--batch", 10, "--shuffle", "--microbatches", 2, "--optimizer", "sgd,lr=0.1"]
+        for what in (pipe, model):
+            expected = self.straight(what, *run, "--drop-last")
+            self.sameBits(expected, self.resumed(what, *run, "--drop-last"), what)
+            position = json.loads(Path("whole/step-10/checkpoint.json").read_text())["program"]
+            self.assertEqual((position["epoch"], position["step_of_epoch"]), ("5", "0"))
+            self.refused(USAGE, "--drop-last: expected true, as in the checkpoint, got false", "pipe-run", what, "--train", *run, "--steps", 10,
+                         "--resume=whole/step-4")
+        run[3] = 5
+        expected = self.straight(pipe, *run, "--drop-last")
+        self.sameBits(expected, self.resumed(pipe, *run))
+
     def testSparseMomentum(self):
         ids, target = torch.tensor([1, 2, 3, 1, 8, 2]), torch.tensor([2, 3, 1, 2, 0, 3])
         pipe, _ = self.saved(Sparse, ids, target, 2, "sparse")
@@ -248,6 +263,7 @@ class Checkpoints(e2e.Case):
         self.refused(USAGE, "--seed: expected 7, that of the checkpoint, got 8", *again(*run, "--seed", 8))
         self.refused(USAGE, "--batch: expected 10, as in the checkpoint, got 5", *again("--data", "data.pt", "--batch", 5, *run[4:]))
         self.refused(USAGE, "--shuffle: expected false", *again(*run, "--shuffle"))
+        self.refused(USAGE, "--drop-last: expected false, as in the checkpoint, got true", *again(*run, "--drop-last"))
         self.refused(USAGE, "--data: expected samples, as in the checkpoint, got one batch", *again("--inputs", "micro.pt", *run[4:]))
         done = self.pipec(0, *again("--data", "data.pt", "--batch", 10, "--microbatches", 1, "--optimizer", "adamw,lr=0.02", "--clip-norm", 1, "--threads", 2,
                                     "--lr-schedule", "linear", "--freeze", "a.*", "--loss-reduction", "sum"))
@@ -258,6 +274,20 @@ class Checkpoints(e2e.Case):
         self.train(pipe, "--inputs", "micro.pt", *run[4:], "--steps", 4, "--checkpoint", self.fresh("one"))
         done = self.pipec(0, "pipe-run", pipe, "--train", "--inputs", "data.pt", *run[4:], "--steps", 6, "--resume=one")
         self.assertIn("warning: --inputs: this run has a batch of 25, the checkpoint was written with 5\n", done.err)
+        x, target = torch.load("micro.pt")
+        torch.save([(x[:2], target[:2]), (x[2:], target[2:])], "cut.pt")
+        torch.save([(x[:1], target[:1]), (x[1:], target[1:])], "other.pt")
+        presplit = lambda file: ["--inputs", file, "--presplit", *run[4:]]
+        done = self.pipec(0, "pipe-run", pipe, "--train", *presplit("cut.pt"), "--steps", 6, "--resume=one")
+        self.assertIn("warning: --presplit: this run has it, the checkpoint was written without it\n", done.err)
+        for what in (pipe, model):
+            self.train(what, *presplit("cut.pt"), "--steps", 2, "--checkpoint", self.fresh("presplit"))
+            again = lambda *options: self.pipec(0, "pipe-run", what, "--train", *options, "--steps", 3, "--resume=presplit").err
+            self.assertIn("warning: --presplit: this run does not have it, the checkpoint was written with it\n", again("--inputs", "micro.pt", *run[4:]))
+            self.assertNotIn("warning:", again(*presplit("cut.pt")))
+        self.train(pipe, *presplit("cut.pt"), "--steps", 2, "--checkpoint", self.fresh("presplit"))
+        done = self.pipec(0, "pipe-run", pipe, "--train", *presplit("other.pt"), "--steps", 3, "--resume=presplit")
+        self.assertIn("warning: --presplit: this run has micro-batches of 1,4 samples, the checkpoint was written with 2,3\n", done.err)
         done = self.pipec(0, "pipe-run", pipe, "--train", "--inputs", "micro.pt", *run[4:], "--steps", 6, "--resume=one")
         self.assertNotIn("warning:", done.err)
         Path("a-file").write_text("")

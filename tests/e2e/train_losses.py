@@ -34,6 +34,26 @@ class PairOfWords(Words):
         return cross_entropy(self.scores(ids), target.flatten(), ignore_index=0, reduction="sum"), (target != 0).sum()
 
 
+class OneElement(Words):
+    def forward(self, ids: Tensor, target: Tensor) -> Tensor:
+        return cross_entropy(self.scores(ids), target.flatten(), ignore_index=0).reshape(1)
+
+
+class OneElementOfMatrix(Words):
+    def forward(self, ids: Tensor, target: Tensor) -> Tensor:
+        return cross_entropy(self.scores(ids), target.flatten(), ignore_index=0).reshape(1, 1)
+
+
+class PairOfElements(Words):
+    def forward(self, ids: Tensor, target: Tensor) -> Tuple[Tensor, Tensor]:
+        return cross_entropy(self.scores(ids), target.flatten(), ignore_index=0, reduction="sum").reshape(1), (target != 0).sum().reshape(1)
+
+
+class LossPerSample(Words):
+    def forward(self, ids: Tensor, target: Tensor) -> Tensor:
+        return cross_entropy(self.scores(ids), target.flatten(), reduction="none").reshape(ids.size(0), -1).mean(1)
+
+
 class NumberOfWords(Words):
     """The count is a number, and made before the loss."""
 
@@ -266,11 +286,15 @@ def inPython(path, batch, parts, steps, clip=None):
 
 
 class TrainLosses(e2e.Case):
-    def compiled(self, make, batch, *options, name="m"):
+    def save(self, make, batch, name="m"):
         torch.manual_seed(0)
         model = make()
         torch.jit.script(model).save(f"{name}.pt")
         torch.save(batch, "batch.pt")
+        return model
+
+    def compiled(self, make, batch, *options, name="m"):
+        model = self.save(make, batch, name)
         done = self.pipec(0, "pipe-compile", f"{name}.pt", "--stages", 3, "--inputs", "batch.pt", "--cost", "analytic", "--schedule", "1f1b",
                           "-o", f"{name}.pipe", "--force", *(options or ["--train"]))
         return model, done
@@ -588,6 +612,46 @@ class TrainLosses(e2e.Case):
                         self.sameBits(expected[0][key], value, f"{name} {options} {schedule}: {key}")
             for key, value in expected[1].items():
                 self.assertLess((found[1][key] - value).norm(), 1e-5 * (1e-6 + value.norm()), key)
+
+    def testALossOfOneElement(self):
+        """PyTorch's backward() takes any tensor of one element."""
+        ids, target = words(10)
+        run = ["--inputs", "batch.pt", "--microbatches", 3, "--steps", 2, *ADAM]
+        for make, shape in ((OneElement, (1,)), (OneElementOfMatrix, (1, 1))):
+            self.compiled(make, (ids, target))
+            expected = self.trained("m.pt", *run)
+            for options in (["--schedule", "1f1b"], ["--schedule", "zb-h1", "--verify", "run"]):
+                actual = self.trained("m.pipe", *run, *options)
+                self.sameBits(expected[:2], actual[:2])
+                self.assertEqual(expected[2], actual[2])
+            model = torch.jit.load("m.pt").train()
+            with torch.jit.optimized_execution(False):
+                optimizer = torch.optim.AdamW(model.parameters(), 0.01)
+                for _ in range(2):
+                    optimizer.zero_grad()
+                    for part, wanted in zip(ids.tensor_split(3), target.tensor_split(3)):
+                        model(part, wanted).backward(torch.full(shape, len(part) / 10))
+                    optimizer.step()
+            self.sameBits(dict(model.state_dict()), {name: expected[0][name] for name in model.state_dict()})
+        self.compiled(PairOfElements, (ids, target), "--train", "--loss-output", "0,1", name="pair")
+        expected = self.trained("pair.pt", *run, "--loss-output", "0,1")
+        actual = self.trained("pair.pipe", *run)
+        self.sameBits(expected[:2], actual[:2])
+        self.compiled(PairOfWords, (ids, target), name="numbers")
+        self.sameBits(expected[:2], self.trained("numbers.pt", *run)[:2])
+
+    def testALossPerSampleIsRefused(self):
+        """As in PyTorch, except where a micro-batch has one sample."""
+        ids, target = words(4)
+        self.save(LossPerSample, (ids, target))
+        self.refused(USAGE, "expected the result to be the loss, one floating-point number, got float32[B]", "pipe-compile", "m.pt", "--train", "--stages", 2,
+                     "--inputs", "batch.pt", "--cost", "analytic", "-o", "no.pipe")
+        self.refused(USAGE, "expected the result to be the loss, one floating-point number, got float32[2]", "pipe-run", "m.pt", "--train", "--inputs", "batch.pt",
+                     "--microbatches", 2)
+        torch.save([(ids[:1], target[:1]), (ids[1:], target[1:])], "cut.pt")
+        self.refused(USAGE, ["micro-batch 1: expected a loss of one element, got one of shape [3]", "return the mean or the sum"], "pipe-run", "m.pt", "--train",
+                     "--inputs", "cut.pt", "--presplit")
+        self.pipec(0, "pipe-run", "m.pt", "--train", "--inputs", "batch.pt", "--microbatches", 4)
 
     def testMicroBatchesThatWereCutBefore(self):
         ids, target = words(10)

@@ -112,10 +112,18 @@ class TrainNorms(e2e.Case):
                         self.assertTrue(torch.allclose(value, actual[name], rtol=1e-5, atol=1e-7), f"{rows} {parts} {name}")
         # A plan that gives all of the data's noise to every micro-batch is not followed in silence.
         self.assertNotIn("--data", self.pipec(0, "pipe-run", "m.pipe", "--train", *run).err)
-        self.pipec(0, "pipe-compile", "m.pt", *how, "--batch-dim", "z=none,real=0")
+        torch.save((torch.randn(5, 6), torch.randn(4, 12)), "batch.pt")
+        rows = "all 32 rows of z, as many as the 32 samples of real, because "
+        self.pipec(0, "pipe-compile", "m.pt", *how, "--batch-dim", "real=0")
         self.pipec(0, "pipe-run", "m.pipe", "--train", *run,
-                   saying="warning: --data: each micro-batch gets all 32 rows of z, as many as the 32 samples of real, because z is given whole; "
-                          "if each row belongs to a sample, compile with --batch-dim z=0")
+                   saying=f"warning: --data: each micro-batch gets {rows}the plan gives it whole; if each row belongs to a sample, compile with --batch-dim z=0, "
+                          "otherwise with z=none")
+        self.pipec(0, "pipe-run", "m.pt", "--train", *run, "--batch-dim", "real=0",
+                   saying=f"warning: --data: each step gets {rows}--batch-dim does not name it; if each row belongs to a sample, pass z=0, too, otherwise z=none")
+        # The user has said so.
+        self.pipec(0, "pipe-compile", "m.pt", *how, "--batch-dim", "z=none,real=0")
+        self.assertNotIn("--data", self.pipec(0, "pipe-run", "m.pipe", "--train", *run).err)
+        self.assertNotIn("--data", self.pipec(0, "pipe-run", "m.pt", "--train", *run, "--batch-dim", "z=none,real=0").err)
 
     def testRecomputedAndAccumulated(self):
         for make, cut in ((Norms, ["--stages", 3]), (TwiceNormed, ["--at", "b"])):

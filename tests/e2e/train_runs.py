@@ -384,6 +384,29 @@ class TrainRuns(e2e.Case):
         self.assertEqual(report["loss"], [step["loss"] for step in steps])
         self.assertEqual((report["options"]["steps"], report["options"]["batch"]), (6, 10))
 
+    def testTheLastBatchIsLeftOut(self):
+        model, pipe, batch = self.family("mlp")
+        x, y = torch.load(batch)
+        x, y = x.repeat(3, 1)[:23] + torch.arange(23).unsqueeze(1) * 0.01, y.repeat(3)[:23]
+        torch.save((x, y), "data.pt")
+        torch.save((x[:20], y[:20]), "complete.pt")
+        run = ["--train", "--batch", 10, "--epochs", 2, "--microbatches", 3, *SGD]
+        for what in (model, pipe):
+            state, _ = self.trained(what, *run, "--data", "data.pt", "--drop-last")
+            for options in ([], ["--drop-last"]):
+                self.sameBits(state, self.trained(what, *run, "--data", "complete.pt", *options)[0])
+            shuffled = ["--data", "data.pt", "--drop-last", "--shuffle", "--steps", 3]
+            self.sameBits(self.trained(model, *run, *shuffled)[0], self.trained(what, *run, *shuffled)[0])
+            report = json.loads("\n".join(self.pipec(0, "pipe-run", what, *run, "--data", "data.pt", "--drop-last", "--json").out.splitlines()[4:]))
+            self.assertEqual((report["options"]["steps"], report["options"]["drop_last"]), (4, True))
+            # The smallest batch counts.
+            self.refused(USAGE, ["--microbatches: expected at most 3, the samples of the smallest batch of --data, got 4", "--drop-last"], "pipe-run", what, "--train",
+                         "--data", "data.pt", "--batch", 10, "--microbatches", 4)
+            self.pipec(0, "pipe-run", what, "--train", "--data", "data.pt", "--batch", 10, "--microbatches", 4, "--drop-last")
+            self.refused(USAGE, ["--data: --drop-last: expected at most 23 as --batch, the number of samples, got 24", "no batch is complete"], "pipe-run", what,
+                         "--train", "--data", "data.pt", "--batch", 24, "--drop-last")
+            self.refused(USAGE, "--drop-last: expected --data with it, got none", "pipe-run", what, "--train", "--inputs", batch, "--drop-last")
+
     def testWhatEachStepGetsWhole(self):
         """Where nothing says how arguments are cut, a note names what is not."""
         torch.jit.script(InDict()).save("dict.pt")

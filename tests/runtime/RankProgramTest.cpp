@@ -89,14 +89,6 @@ TEST(RankProgram, AMissingValueIsAnInternalError) {
                          "stage 1 reads channel 0 of micro-batch 0"));
 }
 
-TEST(RankProgram, AnOpThatTheRuntimeLacksIsRefused) {
-  Plan plan = smallPlan({});
-  Program program;
-  program.ranks = {{}, {Op{OpKind::Finite}}, {}};
-  EXPECT_TRUE(
-      failedWith(resolve(program, 1, plan, 1), ExitCode::Internal, "this runtime has no such op"));
-}
-
 TEST(RankProgram, GradientsGoFromReaderToReaderThroughOneSlot) {
   // Channel 1 goes from stage 0 to stages 1 and 2.
   Plan plan = chainPlan({0, 1, 1});

@@ -23,9 +23,9 @@ enum What : int64_t {
   Ran,            // kind, stage, micro-batch
   Summed,         // tie
   Reduced,        // stage
-  Known,          // kind: norm, finite
-  Updated,        // stage
-  SentOnce,       // lane, then the message's identity folded
+  NormKnown,
+  Updated,  // stage
+  SentOnce, // lane, then the message's identity folded
 };
 
 struct Stop {
@@ -151,10 +151,7 @@ private:
     case OpKind::Optimize:
       demand(mine(op.stage) && shape_.train && shape_.optimizer, Verdict::Misfit, "no such update");
       final(op.stage, true);
-      for (auto [wanted, kind] :
-           {std::pair{shape_.norm, OpKind::Norm}, {shape_.finite, OpKind::Finite}})
-        demand(!wanted || has({Known, static_cast<int64_t>(kind)}), Verdict::MissingValue,
-               "norm or check");
+      demand(!shape_.norm || has({NormKnown}), Verdict::MissingValue, "the norm");
       put({Updated, op.stage});
       return true;
     default:
@@ -390,11 +387,11 @@ private:
       }
       put({Summed, op.tie()});
     } else {
-      demand(op.kind == OpKind::Norm ? shape_.norm : shape_.finite, Verdict::Misfit, "not asked");
+      demand(shape_.norm, Verdict::Misfit, "not asked");
       for (size_t s = 0; s < plan_.stages.size(); ++s)
         if (mine(s))
           final(s, true);
-      put({Known, static_cast<int64_t>(op.kind)});
+      put({NormKnown});
       for (size_t r = 0; r < plan_.ranks; ++r)
         expected.insert(first + r);
     }
@@ -425,10 +422,7 @@ private:
         final(s, true);
         done(!shape_.optimizer || has({Updated, static_cast<int64_t>(s)}), "no update");
       }
-      for (auto [wanted, kind] :
-           {std::pair{shape_.norm, OpKind::Norm}, {shape_.finite, OpKind::Finite}})
-        done(!shape_.train || !wanted || has({Known, static_cast<int64_t>(kind)}),
-             "no norm or check");
+      done(!shape_.train || !shape_.norm || has({NormKnown}), "no norm");
     }
   }
 

@@ -81,7 +81,6 @@ inline RunShape randomShape(std::mt19937 &random, const Plan &plan) {
   for (size_t s = 0; s < plan.stages.size(); ++s)
     shape.recompute.push_back(below(random, 4) == 0);
   shape.norm = below(random, 2);
-  shape.finite = below(random, 2);
   shape.optimizer = below(random, 4) != 0;
   return shape;
 }

@@ -22,7 +22,7 @@ model method=forward mode=train {
   source "sha256:0123"
   batch size=4 fixed
   input x : Tensor batch_dim=0 written tensor=float32[B,2*B+1,?] strides=[8,1,?] requires_grad bytes=64
-  input n : Optional[List[int]] default=[1,2]
+  input n : Optional[List[int]] default=[1,2] given_whole
   outputs (0, [1], {"a b": 2}, Point(x=3, y=4))
   output 0 : Tensor merge=concat:1 tensor=float32[B,4] strides=[4,1] bytes=32
   output 1 : Tensor merge=same
@@ -120,6 +120,8 @@ TEST(ModelText, SignatureIsReadAsWritten) {
   const Signature &signature = model->signature;
   ASSERT_EQ(signature.inputs.size(), 2u);
   EXPECT_TRUE(signature.inputs[0].written);
+  EXPECT_FALSE(signature.inputs[0].givenWhole);
+  EXPECT_TRUE(signature.inputs[1].givenWhole);
   EXPECT_EQ(signature.inputs[0].batchDim, 0);
   EXPECT_EQ(signature.inputs[0].tensor.shape[1], (Dim{2, 1, false}));
   EXPECT_TRUE(signature.inputs[0].tensor.shape[2].dynamic);

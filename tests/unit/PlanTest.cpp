@@ -316,6 +316,18 @@ TEST(Plan, varyingSizesAreARequiredFeature) {
   EXPECT_TRUE(failedWith(verify(plan), ExitCode::BadArtifact, "grows with the batch"));
 }
 
+TEST(Plan, argumentsThatTheUserGaveWhole) {
+  Plan plan = chainPlan({0, 1});
+  EXPECT_EQ(minorOf(plan), 3);
+  EXPECT_EQ(toJson(plan).find("given_whole"), std::string::npos);
+  plan.signature.inputs[0].batchDim.reset();
+  plan.signature.inputs[0].givenWhole = true;
+  EXPECT_EQ(minorOf(plan), 5);
+  const Plan read = llvm::cantFail(::pipec::read(toJson(plan)));
+  EXPECT_TRUE(read.signature.inputs[0].givenWhole);
+  EXPECT_EQ(read, plan);
+}
+
 TEST(Plan, describesWeightsThatAreSent) {
   Plan plan = richPlan();
   TensorSpec &sent = plan.channels[3].tensor;
@@ -372,7 +384,7 @@ TEST(Plan, olderMinorHasNoNormalisation) {
 }
 
 TEST(Plan, newerMinorWarnsOfUnknownKeys) {
-  std::string text = edited("\"minor\": 4", "\"minor\": 7");
+  std::string text = edited("\"minor\": 5", "\"minor\": 7");
   std::vector<std::string> warnings;
   EXPECT_TRUE(succeeded(planFromJson(text, warnings)));
   EXPECT_TRUE(warnings.empty());

@@ -176,6 +176,8 @@ TEST(Program, textIsReadStrictly) {
       {"program ranks=1\nrank 0:\n  F 99999999999999999999 mb=0\n", "line 3"},
       {"program ranks=1\nrank 0:\n  JUMP ch=0 mb=0 lane=0\n", "line 3"},
       {"program ranks=1\nrank 0:\n  SEND ch=0 mb=0 lane=0 x\n", "line 3"},
+      {"program ranks=1\nrank 0:\n  FINITE group=0\n",
+       "line 3: expected no FINITE, an op of earlier versions, got \"FINITE group=0\""},
       {"program ranks=1\nlane 1: 0 -> 1 window=1\n", "line 2"},
       {"program ranks=1\nrank 0:\nlane 0: 0 -> 1 window=1\n", "line 3"},
   };

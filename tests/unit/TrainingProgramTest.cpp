@@ -49,7 +49,7 @@ TEST(LowerTraining, chainOfTwo) {
 }
 
 /// The gradient of a skip goes 2 -> 1 -> 0; a transmitted weight goes out first and its gradient
-/// comes back last; recompute, norm, finite check.
+/// comes back last; recompute, norm.
 TEST(LowerTraining, skipsTiesAndTheEnd) {
   Plan plan = emptyPlan({0, 1, 2});
   connect(plan, 0, {1, 2});
@@ -57,7 +57,7 @@ TEST(LowerTraining, skipsTiesAndTheEnd) {
   replicateWeight(plan, {1, 2});
   RunShape shape = trainingOf(1);
   shape.recompute = {false, true, false};
-  shape.norm = shape.finite = true;
+  shape.norm = true;
   llvm::Expected<Program> program =
       loweredCsv("0F0,0I0,0W0\n1F0,1I0,1W0\n2F0,2I0,2W0\n", plan, shape);
   ASSERT_TRUE(succeeded(program));
@@ -82,7 +82,6 @@ TEST(LowerTraining, skipsTiesAndTheEnd) {
                                 "  W 0 mb=0\n"
                                 "  TAKE weight-grad=1 lane=5\n"
                                 "  NORM group=0\n"
-                                "  FINITE group=0\n"
                                 "  OPT 0\n"
                                 "rank 1:\n"
                                 "  POST ch=0 mb=0 lane=0\n"
@@ -96,7 +95,6 @@ TEST(LowerTraining, skipsTiesAndTheEnd) {
                                 "  W 1 mb=0\n"
                                 "  TIE_REDUCE tie=0 group=1\n"
                                 "  NORM group=0\n"
-                                "  FINITE group=0\n"
                                 "  OPT 1\n"
                                 "rank 2:\n"
                                 "  POST ch=0 mb=0 lane=1\n"
@@ -110,7 +108,6 @@ TEST(LowerTraining, skipsTiesAndTheEnd) {
                                 "  SEND weight-grad=1 lane=5\n"
                                 "  TIE_REDUCE tie=0 group=1\n"
                                 "  NORM group=0\n"
-                                "  FINITE group=0\n"
                                 "  OPT 2\n");
   EXPECT_EQ(take(programFromText(toString(*program))), *program);
 }
@@ -226,7 +223,7 @@ TEST(CheckTraining, namesWhatDoesNotBelong) {
   replicateWeight(plan, {0, 1});
   RunShape shape = trainingOf(2);
   shape.replicas = 2;
-  shape.norm = shape.finite = true;
+  shape.norm = true;
   const std::string good =
       toString(take(loweredCsv("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n", plan, shape)));
   struct Edit {
@@ -242,7 +239,7 @@ TEST(CheckTraining, namesWhatDoesNotBelong) {
        "(NORM group=2): expected a group of 2 ranks from rank 0 on, got other ranks"},
       {"  NORM group=0\n", "  NORM group=0\n  NORM group=0\n",
        "(NORM group=0): runs a second time"},
-      {"  FINITE group=0\n", "", "(OPT 0): the gradients have not been checked yet"},
+      {"  NORM group=0\n", "", "(OPT 0): the norm is not known yet"},
       {"  TIE_REDUCE tie=0 ", "  TIE_REDUCE tie=4 ", "the plan sums no tie 4"},
       {"  REDUCE 0 group=2\n", "  REDUCE 1 group=2\n", "the stage is not on this rank"},
       {"  REDUCE 0 group=2\n", "  REDUCE 0 group=2\n  REDUCE 0 group=2\n",
@@ -285,14 +282,11 @@ TEST(CheckTraining, namesWhatDoesNotBelong) {
   // Without an optimizer nothing reads what the end leaves: it is asked for all the same.
   other = shape;
   other.optimizer = false;
-  for (auto [word, message] : {std::pair{"NORM group=0", "rank 0: NORM is missing"},
-                               {"FINITE group=0", "rank 0: FINITE is missing"}}) {
-    std::string text =
-        toString(take(loweredCsv("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n", plan, other)));
-    text.erase(text.find(word) - 2, std::strlen(word) + 3);
-    EXPECT_TRUE(failedWith(check(take(programFromText(text)), plan, other), ExitCode::BadArtifact,
-                           message));
-  }
+  std::string text = toString(take(loweredCsv("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n", plan, other)));
+  const std::string norm = "  NORM group=0\n";
+  text.erase(text.find(norm), norm.size());
+  EXPECT_TRUE(failedWith(check(take(programFromText(text)), plan, other), ExitCode::BadArtifact,
+                         "rank 0: NORM is missing"));
 }
 
 /// The optimizer is not asked for, and a tie is never summed.

@@ -5,6 +5,7 @@
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "tools/cli/ProgressLine.h"
+#include "tools/report/RunReport.h"
 #include "tools/report/Table.h"
 
 #include <chrono>
@@ -18,9 +19,9 @@ llvm::Expected<EvalRuns> EvalRuns::read(const Trainer &trainer, const std::strin
   llvm::Expected<std::vector<c10::IValue>> values = trainer.bind(arguments);
   if (!values)
     return withFormOfSamples(values.takeError(), trainer.signature());
-  TrainingBatches batches = TRY(TrainingBatches::cut(
-      trainer.signature(), std::move(*values), batch ? batch : std::numeric_limits<int64_t>::max(),
-      /*shuffle=*/false, /*seed=*/0));
+  TrainingBatches batches = TRY(
+      TrainingBatches::cut(trainer.signature(), std::move(*values),
+                           SampleCut{.size = batch ? batch : std::numeric_limits<int64_t>::max()}));
   return EvalRuns(std::move(batches), reduction);
 }
 

@@ -16,6 +16,7 @@ namespace {
 
 /// Of the options of every run, those that a training uses.
 struct TrainTarget {
+  bool isArtifact = false;
   std::string inputs;           // empty: not given
   std::string output;           // file for parameters and buffers; empty: not given
   std::optional<uint64_t> seed; // given by the user
@@ -25,21 +26,26 @@ struct TrainTarget {
 };
 
 /// Errors: Usage if the last batch of an epoch has too few samples.
-llvm::Error checkMicroBatches(const TrainingBatches &batches, const TrainTarget &target) {
+llvm::Error checkMicroBatches(const TrainingBatches &batches, const StepSource &source,
+                              const TrainTarget &target) {
   const int64_t microBatches = target.microBatches;
   if (batches.leastSamples() == 0 || microBatches <= batches.leastSamples())
     return llvm::Error::success();
+  const char *help = microBatches > source.batch
+                         ? "pass a larger --batch"
+                         : "choose --batch so that the last batch of an epoch has enough samples, "
+                           "or leave that batch out with --drop-last";
   if (target.replicas > 1)
     return makeError(ExitCode::Usage,
                      fmt::format("--replicas: expected at most {} micro-batches in all replicas, "
                                  "the samples of the smallest batch of --data, got {} in {}",
                                  batches.leastSamples(), microBatches, target.replicas),
-                     "choose --batch so that the last batch of an epoch has enough samples");
+                     help);
   return makeError(ExitCode::Usage,
                    fmt::format("--microbatches: expected at most {}, the samples of the smallest "
                                "batch of --data, got {}",
                                batches.leastSamples(), microBatches),
-                   "choose --batch so that the last batch of an epoch has enough samples");
+                   help);
 }
 
 llvm::Expected<std::optional<EvalRuns>> readEvaluations(const TrainOptions &options,
@@ -107,9 +113,10 @@ llvm::Error runTraining(const TrainOptions &options, const TrainTarget &target,
                         const Trainer &trainer, RunReport &report) {
   StepSource source = options.source;
   source.inputs = target.inputs;
+  source.isArtifact = target.isArtifact;
   TrainSteps steps = TRY(TrainSteps::read(trainer, source, target.seed.value_or(0)));
   const int64_t count = steps.count();
-  TRY(checkMicroBatches(steps.batches(), target));
+  TRY(checkMicroBatches(steps.batches(), source, target));
   noteWithoutOptimizer(options, !target.output.empty() || TrainCheckpoints::areWritten());
   if (!options.lrSchedule.empty())
     TRY(trainer.setLearningRates(options.lrSchedule, count));
@@ -152,6 +159,7 @@ llvm::Error runTraining(const TrainOptions &options, const TrainTarget &target,
 
 TrainTarget targetOf(const RunCommand &command, const Runner &runner) {
   TrainTarget target;
+  target.isArtifact = command.isArtifact;
   target.inputs = command.inputs;
   target.output = command.output;
   target.seed = command.seed;

@@ -34,6 +34,10 @@ IntegerOption epochs("epochs", cl::desc("with --data: how often each sample is u
 FlagOption shuffle("shuffle",
                    cl::desc("with --data: another order in each epoch, drawn from --seed"),
                    cl::cat(trainCategory));
+FlagOption dropLast("drop-last",
+                    cl::desc("with --data: leave the last batch of an epoch out if it has fewer "
+                             "samples than --batch"),
+                    cl::cat(trainCategory));
 IntegerOption steps("steps",
                     cl::desc("with --train: number of steps (default: 1, or those of --epochs)"),
                     cl::value_desc("N"), cl::cat(trainCategory));
@@ -165,7 +169,7 @@ llvm::Error refuseWithoutTrain() {
                                     &accumulate,   &presplit,
                                     &precision,    &batchNorm,
                                     &verifyOption, std::addressof(group),
-                                    &replicas};
+                                    &replicas,     &dropLast};
   std::vector<const cl::Option *> all(std::begin(ofTraining), std::end(ofTraining));
   llvm::append_range(all, TrainCheckpoints::options());
   for (const cl::Option *option : all)
@@ -190,7 +194,8 @@ llvm::Error checkTraining(bool hasInputs, bool replaces) {
     return makeError(ExitCode::Usage, "--data: expected --batch with it, got none",
                      "pass the number of samples of a step");
   for (const cl::Option *option :
-       {static_cast<cl::Option *>(&epochs), static_cast<cl::Option *>(&shuffle)})
+       {static_cast<cl::Option *>(&epochs), static_cast<cl::Option *>(&shuffle),
+        static_cast<cl::Option *>(&dropLast)})
     if (given(*option) && !given(data))
       return failf(ExitCode::Usage, "{}: expected --data with it, got none",
                    spelledOption(option->ArgStr));
@@ -260,6 +265,7 @@ StepSource stepSource() {
   source.batch = given(batch) ? batch.getValue().value : 0;
   source.epochs = epochs;
   source.shuffle = shuffle;
+  source.dropLast = dropLast;
   if (given(steps))
     source.steps = steps.getValue().value;
   source.accumulate = accumulate;
@@ -340,6 +346,7 @@ void noteTrainOptions(llvm::json::Object &json) {
   if (given(data)) {
     json["epochs"] = epochs.getValue().value;
     json["shuffle"] = shuffle.getValue();
+    json["drop_last"] = dropLast.getValue();
   }
 }
 

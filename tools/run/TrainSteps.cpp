@@ -86,7 +86,8 @@ llvm::Expected<TrainingBatches> readBatches(const Trainer &trainer, const StepSo
   if (source.data.empty())
     return TrainingBatches::fixed(trainer.signature(), std::move(*values));
   llvm::Expected<TrainingBatches> batches = TrainingBatches::cut(
-      trainer.signature(), std::move(*values), source.batch, source.shuffle, seed);
+      trainer.signature(), std::move(*values),
+      {.size = source.batch, .shuffle = source.shuffle, .seed = seed, .dropLast = source.dropLast});
   return batches ? std::move(batches) : withContext(batches.takeError(), "--data");
 }
 
@@ -95,13 +96,16 @@ llvm::Expected<TrainingBatches> readBatches(const Trainer &trainer, const StepSo
 llvm::Expected<TrainSteps> TrainSteps::read(const Trainer &trainer, const StepSource &source,
                                             uint64_t seed) {
   TrainSteps steps;
-  if (source.presplit)
+  if (source.presplit) {
     steps.presplit_ = TRY(readPresplit(trainer, source.inputs));
-  else
+    steps.batches_ = TrainingBatches::presplit(trainer.signature(), *steps.presplit_);
+  } else {
     steps.batches_ = TRY(readBatches(trainer, source, seed));
+  }
   for (const std::string &note : steps.batches_.notesOnWhole(trainer.signature()))
     printNote(note);
-  for (const std::string &warning : steps.batches_.warningsOnWhole(trainer.signature()))
+  for (const std::string &warning :
+       steps.batches_.warningsOnWhole(trainer.signature(), source.isArtifact))
     printWarning(warning);
   steps.accumulate_ = source.accumulate;
   steps.batches_.setGroup(source.accumulate);

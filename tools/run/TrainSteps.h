@@ -11,11 +11,13 @@ namespace pipec {
 /// Where the batches come from, as the options say.
 struct StepSource {
   std::string inputs, targets; // one batch, which every step takes
+  bool isArtifact = false;     // what is trained, and not a .pt
   std::string data;            // or a file of samples; empty: not given
   bool presplit = false;       // the file of `inputs` is a list of micro-batches
   int64_t batch = 0;           // samples of a step, of `data`; 0: not given
   int64_t epochs = 1;          // of `data`
   bool shuffle = false;        // of `data`
+  bool dropLast = false;       // of `data`: an epoch's last batch, if it has fewer samples
   std::optional<int64_t> steps;
   int64_t accumulate = 1; // batches of a step
 };
@@ -33,7 +35,7 @@ public:
   /// step: from 0. Errors: Usage if LibTorch cannot cut the samples.
   llvm::Expected<Trainer::Batches> of(int64_t step) const;
 
-  TrainingBatches &batches() { return batches_; } // without samples if they are cut before
+  TrainingBatches &batches() { return batches_; }
 
 private:
   TrainingBatches batches_ = TrainingBatches::fixed({}, {});

@@ -9,6 +9,8 @@
 #include "ir/values/ValueFiles.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <fmt/ranges.h>
+
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/tensor.h>
 
@@ -26,9 +28,19 @@ TrainingBatches TrainingBatches::fixed(const Signature &signature,
   return batches;
 }
 
+TrainingBatches
+TrainingBatches::presplit(const Signature &signature,
+                          const std::vector<std::vector<c10::IValue>> &microBatches) {
+  TrainingBatches batches;
+  batches.presplit_.emplace();
+  for (const std::vector<c10::IValue> &values : microBatches)
+    batches.presplit_->push_back(batchSizeOr(0, signature, values));
+  return batches;
+}
+
 llvm::Expected<TrainingBatches> TrainingBatches::cut(const Signature &signature,
-                                                     std::vector<c10::IValue> values, int64_t size,
-                                                     bool shuffle, uint64_t seed) {
+                                                     std::vector<c10::IValue> values,
+                                                     const SampleCut &how) {
   TrainingBatches batches;
   const bool known = llvm::any_of(
       signature.inputs, [](const InputSpec &input) { return input.batchDim.has_value(); });
@@ -48,7 +60,7 @@ llvm::Expected<TrainingBatches> TrainingBatches::cut(const Signature &signature,
       batches.first_ = signature.inputs[i].name;
     }
     // One with the samples of a batch is whole in each.
-    if (known && samples != batches.samples_ && samples != size)
+    if (known && samples != batches.samples_ && samples != how.size)
       return makeError(ExitCode::Usage,
                        fmt::format("expected as many samples in {} as in {}, {}, got {}",
                                    signature.inputs[i].name, batches.first_, batches.samples_,
@@ -60,15 +72,24 @@ llvm::Expected<TrainingBatches> TrainingBatches::cut(const Signature &signature,
   if (batches.samples_ == 0)
     return makeError(ExitCode::Usage, "expected tensors with samples, got none",
                      "save a pair (inputs, targets) with torch.save");
+  if (how.dropLast && how.size > batches.samples_)
+    return makeError(ExitCode::Usage,
+                     fmt::format("--drop-last: expected at most {} as --batch, the number of "
+                                 "samples, got {}",
+                                 batches.samples_, how.size),
+                     "no batch is complete: pass a smaller --batch, or leave --drop-last out");
   batches.values_ = std::move(values);
-  batches.size_ = std::min(size, batches.samples_);
-  batches.shuffle_ = shuffle;
-  batches.seed_ = seed;
+  batches.size_ = std::min(how.size, batches.samples_);
+  batches.shuffle_ = how.shuffle;
+  batches.seed_ = how.seed;
+  batches.drops_ = how.dropLast && batches.samples_ % batches.size_ != 0;
   return batches;
 }
 
 int64_t TrainingBatches::leastSamples() const {
-  return size_ == 0 ? 0 : samples_ % size_ == 0 ? size_ : samples_ % size_;
+  if (size_ == 0)
+    return 0;
+  return drops_ || samples_ % size_ == 0 ? size_ : samples_ % size_;
 }
 
 /// "t (3)": an argument, or a part of one, with the size of its first dimension.
@@ -99,25 +120,35 @@ std::vector<std::string> TrainingBatches::notesOnWhole(const Signature &signatur
   return notes;
 }
 
-std::vector<std::string> TrainingBatches::warningsOnWhole(const Signature &signature) const {
+std::vector<std::string> TrainingBatches::warningsOnWhole(const Signature &signature,
+                                                          bool isArtifact) const {
   std::vector<std::string> warnings;
   for (size_t i = 0; i < dims_.size(); ++i) {
-    if (assumed_ || isCut(signature.inputs[i]) || !values_[i].isTensor())
+    const InputSpec &input = signature.inputs[i];
+    if (assumed_ || isCut(input) || input.givenWhole || !values_[i].isTensor())
       continue;
     const at::Tensor tensor = values_[i].toTensor();
-    if (tensor.defined() && tensor.dim() > 0 && samples_ > 1 && tensor.size(0) == samples_)
-      warnings.push_back(fmt::format(
-          "--data: each micro-batch gets all {} rows of {}, as many as the {} samples of {}, "
-          "because "
-          "{} is given whole; if each row belongs to a sample, compile with --batch-dim {}=0",
-          samples_, signature.inputs[i].name, samples_, first_, signature.inputs[i].name,
-          signature.inputs[i].name));
+    if (!tensor.defined() || tensor.dim() == 0 || samples_ <= 1 || tensor.size(0) != samples_)
+      continue;
+    const std::string rows = fmt::format("all {} rows of {}, as many as the {} samples of {}",
+                                         samples_, input.name, samples_, first_);
+    warnings.push_back(
+        isArtifact ? fmt::format("--data: each micro-batch gets {}, because the plan gives it "
+                                 "whole; if each row belongs to a sample, compile with --batch-dim "
+                                 "{}=0, otherwise with {}=none",
+                                 rows, input.name, input.name)
+                   : fmt::format("--data: each step gets {}, because --batch-dim does not name it; "
+                                 "if each row belongs to a sample, pass {}=0, too, otherwise "
+                                 "{}=none",
+                                 rows, input.name, input.name));
   }
   return warnings;
 }
 
 int64_t TrainingBatches::stepsPerEpoch() const {
-  return size_ == 0 ? 1 : (samples_ + size_ - 1) / size_;
+  if (size_ == 0)
+    return 1;
+  return drops_ ? samples_ / size_ : (samples_ + size_ - 1) / size_;
 }
 
 /// Fisher and Yates; the standard's own shuffle differs between libraries.
@@ -163,37 +194,42 @@ std::vector<c10::IValue> TrainingBatches::batch(int64_t step) const {
 }
 
 std::map<std::string, std::string> TrainingBatches::position(int64_t steps) const {
-  const std::string group = std::to_string(group_);
-  if (size_ == 0 && samples_ == 0)
-    return {{"data", "one batch"}, {"batches_per_step", group}};
-  if (size_ == 0)
-    return {
-        {"data", "one batch"}, {"batches_per_step", group}, {"samples", std::to_string(samples_)}};
+  std::map<std::string, std::string> place = {{"data", size_ == 0 ? "one batch" : "samples"},
+                                              {"batches_per_step", std::to_string(group_)}};
+  if (samples_ != 0)
+    place["samples"] = std::to_string(samples_);
+  if (presplit_ && !llvm::is_contained(*presplit_, 0))
+    place["samples"] = fmt::format("{}", fmt::join(*presplit_, ","));
+  if (size_ == 0) {
+    place["presplit"] = presplit_ ? "true" : "false";
+    return place;
+  }
   steps *= group_; // of the data
-  return {{"data", "samples"},
-          {"batches_per_step", group},
-          {"samples", std::to_string(samples_)},
-          {"batch", std::to_string(size_)},
-          {"shuffle", shuffle_ ? "true" : "false"},
-          {"epoch", std::to_string(steps / stepsPerEpoch())},
-          {"step_of_epoch", std::to_string(steps % stepsPerEpoch())}};
+  place["batch"] = std::to_string(size_);
+  place["shuffle"] = shuffle_ ? "true" : "false";
+  if (drops_) // earlier versions did not write it
+    place["drop_last"] = "true";
+  place["epoch"] = std::to_string(steps / stepsPerEpoch());
+  place["step_of_epoch"] = std::to_string(steps % stepsPerEpoch());
+  return place;
 }
 
 llvm::Error TrainingBatches::checkPosition(const std::map<std::string, std::string> &saved) const {
   const std::map<std::string, std::string> now = position(0);
-  const std::pair<const char *, const char *> fixed[] = {{"data", "--data"},
-                                                         {"samples", "--data"},
-                                                         {"batch", "--batch"},
-                                                         {"shuffle", "--shuffle"},
-                                                         {"batches_per_step", "--accumulate"}};
+  const std::pair<const char *, const char *> fixed[] = {
+      {"data", "--data"},       {"samples", "--data"},        {"batch", "--batch"},
+      {"shuffle", "--shuffle"}, {"drop_last", "--drop-last"}, {"batches_per_step", "--accumulate"}};
   for (const auto &[key, option] : fixed) {
     if (size_ == 0 && key == std::string("samples")) // a batch has no position: see otherBatch()
       continue;
     const auto before = saved.find(key), after = now.find(key);
-    const std::string expected = before == saved.end() ? "none" : before->second;
-    const std::string got = after == now.end() ? "none" : after->second;
-    const std::string name =
-        option == std::string("--") + key ? option : fmt::format("{}: {}", option, key);
+    const bool isDropLast = key == std::string("drop_last");
+    const std::string absent = isDropLast ? "false" : "none";
+    const std::string expected = before == saved.end() ? absent : before->second;
+    const std::string got = after == now.end() ? absent : after->second;
+    const std::string name = isDropLast || option == std::string("--") + key
+                                 ? option
+                                 : fmt::format("{}: {}", option, key);
     if (expected != got)
       return makeError(
           ExitCode::Usage,
@@ -206,12 +242,24 @@ llvm::Error TrainingBatches::checkPosition(const std::map<std::string, std::stri
 }
 
 std::string TrainingBatches::otherBatch(const std::map<std::string, std::string> &saved) const {
-  const auto before = saved.find("samples");
-  if (size_ != 0 || samples_ == 0 || before == saved.end() ||
-      before->second == std::to_string(samples_))
+  if (size_ != 0)
     return "";
+  const std::map<std::string, std::string> now = position(0);
+  auto differs = [&](const char *key) { // where both are known
+    const auto before = saved.find(key), after = now.find(key);
+    return before != saved.end() && after != now.end() && before->second != after->second;
+  };
+  if (differs("presplit"))
+    return fmt::format("--presplit: this run {} it, the checkpoint was written {} it",
+                       presplit_ ? "has" : "does not have", presplit_ ? "without" : "with");
+  if (!differs("samples"))
+    return "";
+  if (presplit_)
+    return fmt::format("--presplit: this run has micro-batches of {} samples, the checkpoint was "
+                       "written with {}",
+                       now.at("samples"), saved.at("samples"));
   return fmt::format("--inputs: this run has a batch of {}, the checkpoint was written with {}",
-                     samples_, before->second);
+                     now.at("samples"), saved.at("samples"));
 }
 
 llvm::Expected<Arguments> readSamples(const std::string &path) {

@@ -75,7 +75,6 @@ llvm::Expected<ScheduleProgram> asProgram(const Schedule &schedule, const TableS
   if (written) {
     result.shape.optimizer = hasOp(*written, OpKind::Optimize);
     result.shape.norm = hasOp(*written, OpKind::Norm);
-    result.shape.finite = hasOp(*written, OpKind::Finite);
   }
   llvm::Expected<Program> program = written ? *written : lower(schedule, result.plan, result.shape);
   if (!program)

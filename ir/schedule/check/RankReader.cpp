@@ -67,7 +67,6 @@ llvm::Error RankReader::read(size_t index) {
   case OpKind::Reduce:
   case OpKind::TieReduce:
   case OpKind::Norm:
-  case OpKind::Finite:
     return readCollective(index);
   case OpKind::Optimize:
     return readOptimize(index);
@@ -290,19 +289,17 @@ llvm::Error RankReader::readCollective(size_t index) {
     tieReduced_[op.tie()] = true;
     break;
   }
-  default: { // Norm and Finite
-    const bool norm = op.kind == OpKind::Norm;
-    if (!(norm ? shape_.norm : shape_.finite))
+  default: { // Norm
+    if (!shape_.norm)
       return bad(index, "is not asked for");
     for (size_t r = 0; r < plan_.ranks; ++r)
       members.push_back(first + r);
     for (size_t stage : demands_.stagesOn(planRank(rank_)))
       if (early.empty())
         early = notFinal(stage, true);
-    bool &done = norm ? norm_ : finite_;
-    if (done)
+    if (norm_)
       return bad(index, kAgain);
-    done = true;
+    norm_ = true;
     break;
   }
   }
@@ -331,8 +328,6 @@ llvm::Error RankReader::readOptimize(size_t index) {
     return bad(index, early);
   if (shape_.norm && !norm_)
     return bad(index, "the norm is not known yet");
-  if (shape_.finite && !finite_)
-    return bad(index, "the gradients have not been checked yet");
   optimized_[demands_.slotOf(op.stage)] = true;
   return llvm::Error::success();
 }
@@ -360,8 +355,6 @@ llvm::Error RankReader::complete() const {
   }
   if (shape_.norm && !norm_)
     return failf(ExitCode::BadArtifact, "program: rank {}: NORM is missing", rank_);
-  if (shape_.finite && !finite_)
-    return failf(ExitCode::BadArtifact, "program: rank {}: FINITE is missing", rank_);
   return llvm::Error::success();
 }
 

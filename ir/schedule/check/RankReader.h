@@ -84,7 +84,7 @@ private:
   std::vector<bool> reduced_;     // per stage of the rank
   std::vector<bool> optimized_;   // per stage of the rank
   std::vector<bool> tieReduced_;  // per tie
-  bool norm_ = false, finite_ = false;
+  bool norm_ = false;
 };
 
 } // namespace pipec
