@@ -423,6 +423,13 @@ class Batches(e2e.Case):
         self.assertRegex(result.err, r"warning: result loss, merged by mean as given, differs from that of the whole batch \(.*\d for the whole batch")
         self.assertNotRegex(result.err, "result balance, merged")
 
+    def testOneWarningForOneResult(self):
+        """Samples that affect each other are why the given merge differs, so one warning says both."""
+        _, result = self.compile(self.save("Contrasts"), (torch.randn(4, 8),), "--merge", "logits=concat:0,balance=list,loss=list,largest=list")
+        warnings = [line for line in result.err.splitlines() if line.startswith("warning: ")]
+        self.assertEqual(len(warnings), 1, result.err)
+        self.assertRegex(warnings[0], r"result logits, merged by concat:0 as given, differs .*; samples in a micro-batch affect each other \(result logits of sample ")
+
     def testWrongMerges(self):
         model = self.save("Reduces")
         how = ["pipe-compile", model, "--stages", 2, "--inputs", "f32[4,8]", "--dry-run", "--merge"]
