@@ -191,10 +191,14 @@ std::string noteOnResult(const std::string &path, const MergeRule &rule, const R
                           : rule.kind == Kind::Sum  ? "the sum over micro-batches"
                           : rule.kind == Kind::Same ? "the value of every micro-batch"
                                                     : "a list with a value per micro-batch";
-  const std::string differs = rule.kind == Kind::List ? "" : " (" + check.reason + ")";
+  const std::string differs = " (" + check.reason + ")";
   if (!advice.empty() && rule.kind == Kind::Mean)
     return fmt::format("{} is {}, which differs from the whole batch{}; {}", resultName(path), how,
                        differs, advice);
+  if (!check.fits.empty())
+    return fmt::format("{} is {}, which differs from the whole batch{}; in the test runs, --merge "
+                       "{}={} gives that of the whole batch",
+                       resultName(path), how, differs, path, check.fits);
   return fmt::format("{} is {}, which differs from the whole batch{}; to merge it in another way, "
                      "pass --merge {}=concat:K|join|sum|mean|list|same",
                      resultName(path), how, differs, path);
