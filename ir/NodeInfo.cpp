@@ -1,6 +1,5 @@
 #include "ir/NodeInfo.h"
 
-#include "ir/MarkerOps.h"
 #include "ir/NodeOrigin.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
@@ -83,10 +82,8 @@ static bool hasReturn(torch::jit::Node *branch) {
   });
 }
 
-/// Control flow and markers in the words of the author, other operators by their names.
+/// Control flow in the words of the author, other operators by their names.
 static std::string nameOf(torch::jit::Node *node) {
-  if (node->kind() == cutSymbol())
-    return "pipe_split";
   if (node->kind() == c10::prim::Loop)
     return "a loop";
   if (node->kind() == c10::prim::If)

@@ -64,6 +64,12 @@ std::vector<torch::jit::Node *> markersInside(torch::jit::Node *node) {
   return markers;
 }
 
+/// The marker with the author's line, if TorchScript kept it.
+std::string describeMarker(torch::jit::Node *marker) {
+  const std::string line = sourceLineOf(marker);
+  return line.empty() ? "pipe_split" : "pipe_split at " + line;
+}
+
 /// What follows the new place of a cut that moves out of control flow.
 std::string movedBefore(const TopLevel &top, const NamedPlace &place) {
   const std::string before = placeBefore(top, place.index);
@@ -178,7 +184,7 @@ private:
           boundaries.insert(boundaries.begin(), 0);
           continue;
         }
-        const std::string what = describeNode(marker);
+        const std::string what = describeMarker(marker);
         const NamedPlace place =
             TRY(placeOfCut(model, top, i, marker, options_.nearest, Refusal::MarkerInBlock, what));
         const auto at = llvm::lower_bound(boundaries, place.index);
