@@ -9,6 +9,7 @@
 #include "compiler/cost/EstimateCosts.h"
 #include "compiler/cost/GraphEvaluator.h"
 #include "compiler/verify/CompareGradients.h"
+#include "ir/MarkerOps.h"
 #include "ir/OwnGraph.h"
 #include "ir/Refusals.h"
 #include "ir/batch/MicroBatch.h"
@@ -23,6 +24,7 @@
 #include "passes/support/LongStages.h"
 
 #include <ATen/core/Tensor.h>
+#include <torch/csrc/jit/ir/ir.h>
 
 #include <set>
 
@@ -89,9 +91,15 @@ size_t requestedStages(const CompileOptions &options, const Model &model) {
     return names + 1;
   const TopLevel top = topLevelOf(model);
   std::set<size_t> places(top.boundaries.begin(), top.boundaries.end());
-  for (size_t i = 0; i < top.operators.size(); ++i) // markers inside control flow count before it
+  // Markers inside control flow count before it. Before the first operator is no place, so a marker
+  // inside that counts after it, unless nothing is before the marker.
+  for (size_t i = 1; i < top.operators.size(); ++i)
     if (holdsBoundary(top.operators[i]))
       places.insert(i);
+  if (!top.operators.empty() && firstInside(top.operators[0], [&](torch::jit::Node *node) {
+        return node->kind() == cutSymbol() && !isFirstInBlocks(node, top.operators[0]);
+      }))
+    places.insert(1);
   places.erase(0);
   places.erase(top.operators.size()); // no operator follows it
   return places.size() + 1;

@@ -4,6 +4,7 @@
 #include "compiler/samples/SampleNotes.h"
 #include "ir/NodeInfo.h"
 #include "ir/TorchError.h"
+#include "ir/batch/DiscoveryNotes.h"
 #include "ir/batch/FixedBatch.h"
 #include "ir/batch/MergeOutputs.h"
 #include "ir/batch/MicroBatch.h"
@@ -77,16 +78,12 @@ llvm::Expected<std::vector<ExampleRun>> runsOf(const CutTrial &trial, const Sign
 
 /// Attributes that micro-batches write one after the other.
 void noteState(const Model &model, PassContext &context) {
-  constexpr size_t kMostNames = 4; // of the many buffers of batch norms
   std::vector<std::string> names;
   for (const Attribute &attribute : model.attributes)
     if (attribute.written)
       names.push_back(attribute.name);
   if (!names.empty() && isCut(model.signature))
-    context.notes.push_back(
-        fmt::format("the model writes state ({}): each micro-batch writes it in "
-                    "order, whereas the whole batch writes it once",
-                    someOf(names, kMostNames)));
+    context.notes.push_back(noteOnState(names));
 }
 
 /// The model may need a multiple of some number, which is not an option of an artifact.

@@ -135,13 +135,17 @@ llvm::Expected<std::vector<c10::IValue>> FrontEnd::exampleInputs(const Model &mo
                                                                  const std::string &inputs) const {
   if (inputs.empty())
     return std::vector<c10::IValue>{};
-  Arguments arguments = TRY(argumentsFromOption(inputs));
-  if (arguments.positional.size() > model.signature.inputs.size())
-    return withContext(tooManyArguments(model, arguments), inputs);
-  auto values = bindArguments(model.signature, argumentTypes(model), arguments);
-  if (values || options_.loss.empty())
-    return values;
-  return withTargets(values.takeError(), model.signature, path_, options_);
+  auto bind = [&](const Arguments &arguments) -> llvm::Expected<std::vector<c10::IValue>> {
+    if (arguments.positional.size() > model.signature.inputs.size())
+      return withContext(tooManyArguments(model, arguments), inputs);
+    auto values = bindArguments(model.signature, argumentTypes(model), arguments);
+    if (values || options_.loss.empty())
+      return values;
+    return withTargets(values.takeError(), model.signature, path_, options_);
+  };
+  const Arguments arguments = TRY(argumentsFromOption(
+      inputs, [&](const Arguments &shapes) { return bind(shapes).takeError(); }));
+  return bind(arguments);
 }
 
 llvm::Expected<std::vector<Values>> FrontEnd::allExamples(const Model &model,

@@ -10,8 +10,8 @@ namespace {
 
 constexpr RefusalRow kRefusals[] = {
     {Refusal::MarkerInBlock, "marker-in-block",
-     "pipe_split {}is inside {}, control flow that depends on {} and stays in one stage",
-     "move the marker before or after the block",
+     "{} is inside {}, control flow that depends on {} and stays in one stage",
+     "the nearest place is before {}; --nearest cuts there",
      "A marker is inside a branch or loop that depends on data or on an argument. Such control "
      "flow runs as one operator in one stage."},
     {Refusal::MarkerArguments, "marker-arguments",

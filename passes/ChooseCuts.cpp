@@ -53,14 +53,27 @@ std::string laterModule(const Model &model, const std::vector<std::string> &modu
   return inside.empty() ? "name a later module" : "name a later module, such as " + inside;
 }
 
-/// A marker inside control flow would cut an operator in two.
-llvm::Error refuseMarkersInBlocks(const Model &model) {
-  std::optional<NestedBoundary> marker = findNestedBoundary(model);
-  if (!marker)
-    return llvm::Error::success();
-  const std::string line = sourceLineOf(marker->cut);
-  return refuseWith(Refusal::MarkerInBlock, line.empty() ? "" : "at " + line + " ",
-                    describeNode(marker->around), decidedBy(model, marker->around));
+/// Markers in the blocks of a node, in program order.
+std::vector<torch::jit::Node *> markersInside(torch::jit::Node *node) {
+  std::vector<torch::jit::Node *> markers;
+  firstInside(node, [&](torch::jit::Node *inner) {
+    if (inner->kind() == cutSymbol())
+      markers.push_back(inner);
+    return false;
+  });
+  return markers;
+}
+
+/// The marker with the author's line, if TorchScript kept it.
+std::string describeMarker(torch::jit::Node *marker) {
+  const std::string line = sourceLineOf(marker);
+  return line.empty() ? "pipe_split" : "pipe_split at " + line;
+}
+
+/// What follows the new place of a cut that moves out of control flow.
+std::string movedBefore(const TopLevel &top, const NamedPlace &place) {
+  const std::string before = placeBefore(top, place.index);
+  return before == place.around ? "that operator" : before;
 }
 
 class ChooseCuts : public ModelPass {
@@ -144,9 +157,7 @@ private:
 
   llvm::Expected<std::vector<size_t>> fromMarkers(const Model &model, PassContext &context,
                                                   const TopLevel &top) {
-    if (!options_.nearest)
-      TRY(refuseMarkersInBlocks(model));
-    const std::vector<size_t> asked = withNestedMarkers(context, top);
+    const std::vector<size_t> asked = TRY(withNestedMarkers(model, context, top));
     if (asked.empty() && options_.split == CutSource::Markers)
       return makeError(ExitCode::Usage, "--split markers: the model has no pipe_split marker",
                        "call pipe_split(x) where stages meet, or use --at or --stages");
@@ -162,18 +173,30 @@ private:
     return boundaries;
   }
 
-  /// All markers. Those inside control flow count as before it.
-  static std::vector<size_t> withNestedMarkers(PassContext &context, const TopLevel &top) {
+  /// All markers. Those inside control flow count as before it, or as after it if nothing is
+  /// before.
+  llvm::Expected<std::vector<size_t>> withNestedMarkers(const Model &model, PassContext &context,
+                                                        const TopLevel &top) const {
     std::vector<size_t> boundaries = top.boundaries;
     for (size_t i = 0; i < top.operators.size(); ++i)
-      if (torch::jit::Node *marker = firstInside(top.operators[i], [](torch::jit::Node *node) {
-            return node->kind() == cutSymbol();
-          })) {
-        const std::string line = sourceLineOf(marker);
-        context.warnings.push_back(
-            fmt::format("pipe_split {}is not possible: it is inside {}; cut before that instead",
-                        line.empty() ? "" : "at " + line + " ", describeNode(top.operators[i])));
-        boundaries.insert(llvm::lower_bound(boundaries, i), i);
+      for (torch::jit::Node *marker : markersInside(top.operators[i])) {
+        if (i == 0 && isFirstInBlocks(marker, top.operators[0])) { // nothing is before it
+          boundaries.insert(boundaries.begin(), 0);
+          continue;
+        }
+        const std::string what = describeMarker(marker);
+        const NamedPlace place =
+            TRY(placeOfCut(model, top, i, marker, options_.nearest, Refusal::MarkerInBlock, what));
+        const auto at = llvm::lower_bound(boundaries, place.index);
+        const bool taken = at != boundaries.end() && *at == place.index;
+        const bool moved = !place.around.empty();
+        if (moved)
+          context.warnings.push_back(fmt::format(
+              "{} is not possible: it is inside {}; cut before {} instead{}", what, place.around,
+              movedBefore(top, place),
+              taken ? ", at the same place as another marker, so both are one cut" : ""));
+        if (!moved || !taken)
+          boundaries.insert(at, place.index);
       }
     return boundaries;
   }
@@ -196,10 +219,9 @@ private:
       const bool moved = !place->around.empty();
       auto [it, inserted] = cuts.try_emplace(place->index, NamedCut{name, moved});
       if (moved) {
-        const std::string before = placeBefore(top, place->index);
         context.warnings.push_back(fmt::format(
             "--at {} is not possible: it begins inside {}; cut before {} instead{}", name,
-            place->around, before == place->around ? "that operator" : before,
+            place->around, movedBefore(top, *place),
             inserted
                 ? ""
                 : ", at the same place as --at " + it->second.names + ", so both are one cut"));

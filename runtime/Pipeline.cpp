@@ -258,6 +258,11 @@ llvm::Expected<std::vector<c10::IValue>> Pipeline::bind(const Arguments &argumen
   return bindArguments(plan.signature, types, arguments);
 }
 
+llvm::Error Pipeline::check(const std::vector<c10::IValue> &inputs) {
+  const Impl::Call call = TRY(Impl::Call::begin(impl_.get()));
+  return impl_->split(inputs).takeError();
+}
+
 llvm::Expected<ValueTree> Pipeline::infer(const ValueTree &arguments, StepStats *stats) {
   Arguments given = TRY(argumentsOfValue("arguments", arguments.ivalue()));
   auto inputs = TRY(bind(given));

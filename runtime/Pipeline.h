@@ -134,6 +134,9 @@ public:
   /// Makes such values: bindArguments with the declared type of each input. Errors: Usage naming
   /// the argument.
   llvm::Expected<std::vector<c10::IValue>> bind(const Arguments &arguments) const;
+  /// Refuses what infer() refuses before it runs, by types and sizes alone: tensors on the meta
+  /// device, which have no elements, will do. Errors: Usage, as infer().
+  llvm::Error check(const std::vector<c10::IValue> &inputs);
 
   /// One step of a training on one batch: forwards and backwards of all micro-batches under the
   /// schedule, then the optimizer. Loss and gradients have the bits of Reference::step, except that

@@ -221,8 +221,11 @@ llvm::Expected<c10::IValue> Reference::inferOrRestore(const std::vector<c10::IVa
                        [&] { before.emplace(impl_->module->_ivalue()); }));
   const uint64_t calls = impl_->calls;
   llvm::Expected<c10::IValue> result = inferOnce(inputs, stats);
-  if (result)
+  if (result) {
+    if (calls == 0)
+      TRY(impl_->noteState());
     return result;
+  }
   impl_->calls = calls;
   if (before)
     if (llvm::Error error = guardTorchVoid(ExitCode::Other, "restoring the model's state", [&] {

@@ -6,16 +6,19 @@
 #include "ir/TrainingModules.h"
 #include "ir/batch/CutCandidates.h"
 #include "ir/batch/Discovery.h"
+#include "ir/batch/DiscoveryNotes.h"
 #include "ir/batch/FixedBatch.h"
 #include "ir/batch/MergeOutputs.h"
 #include "ir/batch/ResultTree.h"
 #include "ir/batch/SizeTrust.h"
 #include "ir/graph/Dropout.h"
 #include "ir/plan/OutputPath.h"
+#include "ir/plan/PlanNames.h"
 #include "ir/support/Try.h"
 #include "ir/values/ArgumentText.h"
 #include "runtime/ReferenceImpl.h"
 #include "runtime/ThreadSettings.h"
+#include "runtime/WrittenState.h"
 
 namespace pipec {
 
@@ -86,6 +89,17 @@ llvm::Error Reference::Impl::learn(const std::vector<c10::IValue> &inputs) {
   shown = std::move(found->shown);
   known = true;
   return llvm::Error::success();
+}
+
+/// After the first call: the state that its micro-batches have written one after the other.
+llvm::Error Reference::Impl::noteState() {
+  if (!keepsState || options.microBatches == 1 || !isCut(signature))
+    return llvm::Error::success();
+  const jit::Module before = TRY(freshModule());
+  return guardTorchVoid(ExitCode::Other, path + ": reading the model's state", [&] {
+    if (const std::vector<std::string> names = changedState(before, *module); !names.empty())
+      notes.push_back(noteOnState(names));
+  });
 }
 
 void Reference::Impl::tryPair(const std::vector<c10::IValue> &microBatch) {

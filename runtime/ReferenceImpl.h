@@ -63,6 +63,7 @@ struct Reference::Impl {
   llvm::Expected<BatchDiscovery> discover(Signature &of, const std::vector<c10::IValue> &inputs,
                                           int64_t microBatches);
   llvm::Error learn(const std::vector<c10::IValue> &inputs);
+  llvm::Error noteState();
   /// Test runs on one micro-batch, of two results that may be a sum and its count: sets their merge
   /// rules and `shown`.
   void tryPair(const std::vector<c10::IValue> &microBatch);

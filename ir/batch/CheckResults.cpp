@@ -5,10 +5,13 @@
 #include "ir/batch/ModelRunner.h"
 #include "ir/batch/Rounding.h"
 #include "ir/plan/OutputPath.h"
+#include "ir/plan/PlanNames.h"
+#include "ir/text/TensorText.h"
 #include "ir/values/CompareValues.h"
 #include "ir/values/MapTensors.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
@@ -21,6 +24,64 @@ using Kind = MergeRule::Kind;
 
 bool isEmptyList(const c10::IValue &value) { return value.isList() && value.toListRef().empty(); }
 
+/// A tensor by dtype and sizes, other values by value or kind.
+std::string briefText(const c10::IValue &value) {
+  if (value.isTensor() && value.toTensor().defined())
+    return tensorHeadText(value.toTensor());
+  if (value.isInt())
+    return fmt::format("{}", value.toInt());
+  if (value.isDouble())
+    return fmt::format("{}", value.toDouble());
+  if (value.isBool())
+    return value.toBool() ? "True" : "False";
+  if (value.isList())
+    return fmt::format("a list of {}", value.toListRef().size());
+  return value.tagKind();
+}
+
+/// Whether the elements show their order: there are some, and they are not all equal.
+bool showsOrder(const c10::IValue &value) {
+  if (!value.isTensor() || !value.toTensor().defined() || value.toTensor().is_quantized() ||
+      value.toTensor().layout() != at::kStrided || value.toTensor().numel() < 2)
+    return false;
+  const at::Tensor flat = value.toTensor().flatten();
+  return !flat.eq(flat[0]).all().item<bool>();
+}
+
+/// Of a list with a value per micro-batch: a concatenation that equals the whole batch. Masked
+/// selections (h[h > 0]) have sizes of their own, so only values show it.
+std::string concatThatFits(const OutputLeaf &leaf, const c10::IValue &whole,
+                           llvm::ArrayRef<c10::IValue> parts, llvm::ArrayRef<int64_t> samples) {
+  if (!showsOrder(whole) || !llvm::all_of(parts, [](const c10::IValue &part) {
+        return part.isTensor() && part.toTensor().defined() && part.toTensor().numel() > 0;
+      }))
+    return "";
+  OutputLeaf tried = leaf;
+  for (int64_t dim = 0; dim < whole.toTensor().dim(); ++dim) {
+    tried.merge = {Kind::Concat, dim};
+    llvm::Expected<c10::IValue> merged =
+        mergeResult(tried, "result", parts, samples, /*hasExample=*/true);
+    if (!merged) { // sizes that do not fit along this dimension
+      llvm::consumeError(merged.takeError());
+      continue;
+    }
+    if (compare(whole, *merged, 0.0, toleranceFor(whole)).equal)
+      return toString(tried.merge);
+  }
+  return "";
+}
+
+ResultCheck checkList(const OutputLeaf &leaf, const c10::IValue &whole,
+                      llvm::ArrayRef<c10::IValue> parts, llvm::ArrayRef<int64_t> samples) {
+  std::vector<std::string> texts;
+  for (const c10::IValue &part : parts)
+    texts.push_back(briefText(part));
+  return {ResultCheck::Equal::No,
+          fmt::format("{} for the whole batch, a list of {} for micro-batches", briefText(whole),
+                      fmt::join(texts, " and ")),
+          concatThatFits(leaf, whole, parts, samples)};
+}
+
 ResultCheck checkLeaf(const OutputLeaf &leaf, const c10::IValue &whole,
                       llvm::ArrayRef<c10::IValue> parts, llvm::ArrayRef<int64_t> samples) {
   using Equal = ResultCheck::Equal;
@@ -29,7 +90,7 @@ ResultCheck checkLeaf(const OutputLeaf &leaf, const c10::IValue &whole,
   if (!merged)
     return {Equal::No, firstLineOf(merged.takeError())};
   if (leaf.merge.kind == Kind::List && !whole.isNone())
-    return {Equal::No, "a list with a value per micro-batch"};
+    return checkList(leaf, whole, parts, samples);
   auto areAll = [&](bool (*holds)(const c10::IValue &)) {
     return holds(whole) && llvm::all_of(parts, holds);
   };

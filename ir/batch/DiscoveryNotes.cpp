@@ -4,6 +4,8 @@
 #include "ir/plan/LossLeaf.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/support/Llvm.h"
+#include "ir/support/Words.h"
 #include "ir/values/Arguments.h"
 #include "ir/values/MapTensors.h"
 
@@ -139,6 +141,13 @@ std::string noteOnMixing(const Signature &signature, const std::string &mixing,
                      mixing, hintOnDim(signature, suggestion));
 }
 
+/// The same of a result that a warning has named; begins with a semicolon.
+std::string noteOnMixed(const Signature &signature, const std::string &mixing,
+                        const std::string &suggestion) {
+  return fmt::format("; samples in a micro-batch affect each other ({}){}", mixing,
+                     hintOnDim(signature, suggestion));
+}
+
 /// Whether the dimension that is cut may be the steps of a sequence: a loss does not show which
 /// dimension its samples are along.
 bool mayHaveSteps(const Signature &signature, const Values &inputs) {
@@ -182,10 +191,14 @@ std::string noteOnResult(const std::string &path, const MergeRule &rule, const R
                           : rule.kind == Kind::Sum  ? "the sum over micro-batches"
                           : rule.kind == Kind::Same ? "the value of every micro-batch"
                                                     : "a list with a value per micro-batch";
-  const std::string differs = rule.kind == Kind::List ? "" : " (" + check.reason + ")";
+  const std::string differs = " (" + check.reason + ")";
   if (!advice.empty() && rule.kind == Kind::Mean)
     return fmt::format("{} is {}, which differs from the whole batch{}; {}", resultName(path), how,
                        differs, advice);
+  if (!check.fits.empty())
+    return fmt::format("{} is {}, which differs from the whole batch{}; in the test runs, --merge "
+                       "{}={} gives that of the whole batch",
+                       resultName(path), how, differs, path, check.fits);
   return fmt::format("{} is {}, which differs from the whole batch{}; to merge it in another way, "
                      "pass --merge {}=concat:K|join|sum|mean|list|same",
                      resultName(path), how, differs, path);
@@ -274,10 +287,16 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const CutWay &w
           "{} is concatenated along dimension {}, only because it has the size of the batch there "
           "({}); --merge {}=RULE chooses another rule",
           resultName(paths[l]), rule.dim, check.reason, paths[l]));
-    if (check.equal == Equal::No && given[l] && rule.kind != Kind::List)
+    if (check.equal == Equal::No && given[l] && rule.kind != Kind::List) {
+      // One warning for one result: samples that affect each other are the cause.
+      const bool isMixed = startsWith(mixes, resultName(paths[l]) + " ");
       found.warnings.push_back(
-          fmt::format("{}, merged by {} as given, differs from that of the whole batch ({})",
-                      resultName(paths[l]), toString(rule), check.reason));
+          fmt::format("{}, merged by {} as given, differs from that of the whole batch ({}){}",
+                      resultName(paths[l]), toString(rule), check.reason,
+                      isMixed ? noteOnMixed(signature, mixes, found.suggestion) : ""));
+      if (isMixed)
+        mixes.clear();
+    }
     if (check.equal != Equal::No || given[l])
       continue;
     if (rule.kind != Kind::Concat && rule.kind != Kind::Join)
@@ -294,6 +313,14 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const CutWay &w
     mixes += "; the model draws random numbers, which may be the reason";
   if (!mixes.empty())
     found.warnings.push_back(noteOnMixing(signature, mixes, found.suggestion));
+}
+
+std::string noteOnState(llvm::ArrayRef<std::string> names) {
+  constexpr size_t kMostNames = 4; // of the many buffers of batch norms
+  return fmt::format(
+      "the model writes state ({}): each micro-batch writes it in order, whereas the "
+      "whole batch writes it once",
+      someOf(names, kMostNames));
 }
 
 std::string warningOnTie(const Signature &fuller, const Signature &fewer) {

@@ -11,6 +11,9 @@ namespace pipec {
 void addNotes(BatchDiscovery &found, const Signature &signature, const CutWay &way,
               const Values &inputs, const DiscoveryOptions &options);
 
+/// A note on attributes that micro-batches write one after the other.
+std::string noteOnState(llvm::ArrayRef<std::string> names);
+
 /// A warning: `fuller` is the choice, although results fit better if some of its arguments are
 /// whole, as in `fewer`.
 std::string warningOnTie(const Signature &fuller, const Signature &fewer);

@@ -197,6 +197,16 @@ llvm::Error explainFixedBatch(llvm::Error error, Signature signature,
       return makeError(text.code, sizes + ": " + text.message,
                        "pass inputs whose sizes agree; if the batch is another dimension, name it "
                        "with --batch-dim");
+    // Rows in groups, as of x.view(-1, 2, 8): the number of groups is free.
+    if (samples > 1 && 2 * samples != batch && runsWith(2 * samples, batch, signature, inputs, run))
+      return makeError(
+          text.code,
+          fmt::format("expected a multiple of {} (the model groups rows by {}), got {}: {}",
+                      counted(static_cast<size_t>(samples), "sample"), samples, batch,
+                      text.message),
+          fmt::format("choose the batch and --microbatches so that each micro-batch has a multiple "
+                      "of {}",
+                      counted(static_cast<size_t>(samples), "sample")));
     return makeError(
         text.code,
         fmt::format("expected a batch of {} (the model's constants fix it), got {}: {}",

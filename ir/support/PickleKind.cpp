@@ -66,6 +66,21 @@ FileKind stateDict(const std::string &how) {
           kTuple + "; of a result that is an OrderedDict, torch.save(dict(result), FILE)"};
 }
 
+/// Whether the pickle is what state_dict() of an optimizer gives: a dict of 'state' and
+/// 'param_groups', with no state dict of a model in it.
+bool isOptimizerState(llvm::StringRef pickle) {
+  llvm::StringRef body = behindProtocol(pickle);
+  if (!body.consume_front("}"))
+    return false;
+  if (startsWith(body, "q") || startsWith(body, "r")) // keeps the dict for later use
+    body = body.drop_front(std::min<size_t>(body.size(), body[0] == 'q' ? 2 : 5));
+  constexpr llvm::StringLiteral kOfModels[] = {"model", "model_state_dict", "state_dict",
+                                               "optimizer"};
+  const bool stateFirst = body.consume_front("(") && holdsKey(body.take_front(10), "state");
+  return stateFirst && holdsKey(pickle, "param_groups") && keyOfStateDict(pickle).empty() &&
+         llvm::none_of(kOfModels, [&](llvm::StringRef key) { return holdsKey(pickle, key); });
+}
+
 FileKind kindOfObject(llvm::StringRef pickle, const std::string &how) {
   const llvm::StringRef body = behindProtocol(pickle);
   const std::string global = firstGlobal(body.take_front(1 << 20));
@@ -75,6 +90,9 @@ FileKind kindOfObject(llvm::StringRef pickle, const std::string &how) {
             "script it: torch.jit.save(torch.jit.script(" + how + "), 'model.pt')", kTuple};
   if (startsWith(body, "ccollections\nOrderedDict\n"))
     return stateDict(how);
+  if (isOptimizerState(pickle))
+    return {"the state of an optimizer (optimizer.state_dict()), which holds no model",
+            "save the model itself: " + kSave, kTuple};
   if (startsWith(body, "}") &&
       (holdsKey(pickle, "state_dict") || holdsKey(pickle, "model_state_dict") ||
        holdsKey(pickle, "optimizer") || holdsKey(pickle, "param_groups")))

@@ -225,6 +225,19 @@ at::Tensor randomTensor(const Item &item, Random random) {
   return complex ? at::view_as_complex(tensor) : tensor.to(item.dtype->type);
 }
 
+/// The tensors of a description without their elements.
+llvm::Expected<Arguments> describedShapes(llvm::StringRef text) {
+  const auto items = TRY(parseDescription(text));
+  TRY(checkMemory(text, items));
+  return guardTorch(ExitCode::Usage, "inputs " + text.str(), [&] {
+    Arguments shapes;
+    for (const Item &item : items)
+      shapes.positional.emplace_back(
+          at::empty(item.sizes, at::TensorOptions(item.dtype->type).device(at::kMeta)));
+    return shapes;
+  });
+}
+
 } // namespace
 
 llvm::Expected<Arguments> describedArguments(llvm::StringRef text, uint64_t seed) {
@@ -241,13 +254,17 @@ llvm::Expected<Arguments> describedArguments(llvm::StringRef text, uint64_t seed
   return arguments;
 }
 
-llvm::Expected<Arguments> argumentsFromOption(const std::string &text) {
+llvm::Expected<Arguments> argumentsFromOption(const std::string &text, ShapeCheck check) {
   // A file is hardly ever named f32[8,3], so a mistyped description is not looked up on disk.
   llvm::StringRef rest = text;
   if (llvm::sys::fs::exists(text) || (!takeDtype(rest) && !llvm::StringRef(text).contains('['))) {
     Arguments arguments = TRY(readArguments(text));
     TRY(checkMemory(text, arguments));
     return arguments;
+  }
+  if (check) {
+    const Arguments shapes = TRY(describedShapes(text));
+    TRY(check(shapes));
   }
   return describedArguments(text);
 }

@@ -3,6 +3,7 @@
 
 #include "ir/support/Error.h"
 #include "ir/values/Arguments.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 
 namespace pipec {
@@ -12,9 +13,13 @@ namespace pipec {
 /// c64; "<N" bounds integers (default 2).
 llvm::Expected<Arguments> describedArguments(llvm::StringRef text, uint64_t seed = 0);
 
+/// Refuses arguments that do not fit, by types and sizes alone: the tensors have no elements.
+using ShapeCheck = llvm::function_ref<llvm::Error(const Arguments &shapes)>;
+
 /// Reads a file if one of that name exists or the text cannot be a description; otherwise the
 /// description. Errors: those of readArguments(); Usage for a wrong description, and for tensors of
-/// more than a quarter of the machine's memory, as copies of expanded tensors need it.
-llvm::Expected<Arguments> argumentsFromOption(const std::string &text);
+/// more than a quarter of the machine's memory, as copies of expanded tensors need it; those of
+/// `check`, which sees a description before its tensors are made.
+llvm::Expected<Arguments> argumentsFromOption(const std::string &text, ShapeCheck check = nullptr);
 
 } // namespace pipec

@@ -11,6 +11,7 @@
 #include "ir/support/Try.h"
 #include "ir/torchfile/TorchArchive.h"
 #include "ir/values/NewDtypes.h"
+#include "ir/values/PickledNumbers.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <ATen/core/Dict.h>
@@ -19,6 +20,8 @@
 #include <caffe2/serialize/inline_container.h>
 #include <torch/csrc/jit/serialization/import_read.h>
 #include <torch/csrc/jit/serialization/pickler.h>
+
+#include <cstring>
 
 namespace pipec {
 
@@ -42,7 +45,8 @@ constexpr KnownFailure kKnownFailures[] = {
      "holds an OrderedDict (such as a state_dict) or an object where a plain dict is expected",
      "save dict(value) instead"},
     {"numpy", "holds a NumPy object", "convert it: torch.as_tensor(value)"},
-    {"Expected length to be 8", "holds an integer of more than 64 bits", nullptr},
+    {"Expected length to be 8", "holds a whole number that does not fit int64",
+     "save it as a float or as a string"},
     {"unknown type ", "holds an object of type {}", nullptr},
     {"Unknown pickler class id", "holds an object of type {}", nullptr},
     {"unknown torch global, ", "holds an object of type {}", nullptr},
@@ -66,6 +70,22 @@ llvm::Error explainUnpickling(TorchArchive &archive, llvm::Error error) {
     return makeError(text.code, path + ": " + what, refusal.help ? refusal.help : kAllowed);
   }
   return makeError(text.code, withFirstLine(path + ": " + kCannotReadValues, message), kAllowed);
+}
+
+/// What readArchiveAndTensors() does, with another pickle than the file's.
+c10::IValue readPickle(llvm::StringRef pickle, caffe2::serialize::PyTorchStreamReader &reader) {
+  auto bytes = [&](char *to, size_t wanted) {
+    const size_t size = std::min(wanted, pickle.size());
+    std::memcpy(to, pickle.data(), size);
+    pickle = pickle.drop_front(size);
+    return size;
+  };
+  auto storage = [&](const std::string &name) {
+    return std::get<0>(reader.getRecord("data/" + name));
+  };
+  torch::jit::Unpickler unpickler(bytes, nullptr, nullptr, storage, at::Device(at::kCPU));
+  unpickler.set_version(reader.version());
+  return unpickler.parse_ivalue();
 }
 
 /// A tensor whose storage holds its own elements and nothing else, on the CPU, without autograd;
@@ -199,7 +219,10 @@ llvm::Expected<c10::IValue> readValue(const std::string &path) {
   if (const auto tensor = findNewDtype(*pickle); tensor && !tensor->dtype.empty())
     return refuseNewDtype(path, *tensor);
   TRY(checkByteOrder(*archive, "tensors"));
+  const std::optional<std::string> readable = withNumbersOf8Bytes(*pickle);
   auto value = guardTorch(ExitCode::Unreadable, path + ": " + kCannotReadValues, [&] {
+    if (readable)
+      return readPickle(*readable, archive->reader());
     // Tensors saved from any device arrive on the CPU.
     return torch::jit::readArchiveAndTensors("data", "", "", std::nullopt, std::nullopt,
                                              at::Device(at::kCPU), archive->reader());

@@ -6,6 +6,7 @@
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/StringExtras.h"
+#include "passes/analysis/CutLegality.h"
 #include "passes/analysis/Decisions.h"
 
 #include <torch/csrc/jit/ir/ir.h>
@@ -118,17 +119,18 @@ static bool isStepOfBranch(Node *node) {
          });
 }
 
-/// The place before the operator, or of the control flow around it.
-static llvm::Expected<NamedPlace> placeAt(const Model &model, const TopLevel &top, size_t index,
-                                          Node *node, const std::string &name, bool mayMove) {
+llvm::Expected<NamedPlace> placeOfCut(const Model &model, const TopLevel &top, size_t index,
+                                      Node *node, bool mayMove, Refusal refusal,
+                                      const std::string &what) {
   Node *around = top.operators[index];
   if (node == around || (isStepOfBranch(around) && isFirstInBlocks(node, around)))
     return NamedPlace{index, "", ""};
-  if (index == 0 && top.operators.size() > 1) // nothing is before it
-    index = 1;
+  if (top.operators.size() == 1)
+    TRY(CutLegality(model, top).enoughFor(1));
+  index = std::max<size_t>(index, 1); // nothing is before the first operator
   if (!mayMove)
-    return refuseWith(Refusal::ModuleInBlock, name, describeNode(around), decidedBy(model, around),
-                      index > 0 ? placeBefore(top, index) : "the first operator after it");
+    return refuseWith(refusal, what, describeNode(around), decidedBy(model, around),
+                      placeBefore(top, index));
   return NamedPlace{index, "", describeNode(around)};
 }
 
@@ -143,15 +145,18 @@ llvm::Expected<NamedPlace> findModule(const Model &model,
         return std::make_pair(i, found);
     return std::nullopt;
   };
+  auto placeOf = [&](std::pair<size_t, Node *> found) {
+    return placeOfCut(model, top, found.first, found.second, mayMove, Refusal::ModuleInBlock, name);
+  };
   if (auto found = operatorOf(name))
-    return placeAt(model, top, found->first, found->second, name, mayMove);
+    return placeOf(*found);
   auto call =
       llvm::find_if(moduleCalls, [&](const std::string &path) { return isInModule(path, name); });
   if (call == moduleCalls.end())
     return noSuchModule(moduleCalls, name);
   for (++call; call != moduleCalls.end(); ++call)
     if (auto found = operatorOf(*call)) {
-      NamedPlace place = TRY(placeAt(model, top, found->first, found->second, name, mayMove));
+      NamedPlace place = TRY(placeOf(*found));
       place.instead = *call;
       return place;
     }

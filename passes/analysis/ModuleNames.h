@@ -5,6 +5,8 @@
 
 namespace pipec {
 
+enum class Refusal;
+
 /// Errors: Usage for an invalid name: an empty part, or a call number that is not a number from 1.
 llvm::Error checkModuleName(llvm::StringRef name);
 
@@ -15,10 +17,18 @@ struct NamedPlace {
   std::string around;  // the operator that contains the module's start, if one does
 };
 
+/// The place of a cut before `node`, which is the operator `index` of the top level or inside it:
+/// before that operator, or after it if nothing is before. That is the same cut if the operator is
+/// `node`, or a step that split-branches made and that begins with `node`. Otherwise `mayMove`
+/// allows the place. Errors: `refusal` of `what` if the place may not move; the refusal
+/// too-few-places if there is no other operator.
+llvm::Expected<NamedPlace> placeOfCut(const Model &model, const TopLevel &top, size_t index,
+                                      torch::jit::Node *node, bool mayMove, Refusal refusal,
+                                      const std::string &what);
+
 /// Finds the first operator of the module in program order. If the module has none left, finds that
 /// of the next module that has one. If the operator is inside control flow, `mayMove` allows the
-/// place before that instead, or after it if nothing is before. The first operator of a step that
-/// split-branches made needs no such move. `top`: of the model. Errors: Usage if there is no such
+/// place of placeOfCut(). `top`: of the model. Errors: Usage if there is no such
 /// module (with the nearest name) or call (with the number of calls), or if nothing follows;
 /// Unsupported if the place would have to move and may not.
 llvm::Expected<NamedPlace> findModule(const Model &model,

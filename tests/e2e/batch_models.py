@@ -110,6 +110,15 @@ class Contrasts(Two):
         return {"loss": loss, "balance": (load * load).sum(), "largest": y.max(), "logits": logits, "y": y}
 
 
+class Selects(Two):
+    """What is above the mean of each sample: the order of samples, and the order of features."""
+
+    def forward(self, x: torch.Tensor):
+        y = self.b(torch.relu(self.a(x)))
+        mean = y.mean(1, keepdim=True)
+        return y[y > mean], y.t()[y.t() > mean.t()], y
+
+
 class Greedy(Two):
     """Steps until every sample is done: the longest of the batch decides how many."""
 

@@ -423,6 +423,25 @@ class Batches(e2e.Case):
         self.assertRegex(result.err, r"warning: result loss, merged by mean as given, differs from that of the whole batch \(.*\d for the whole batch")
         self.assertNotRegex(result.err, "result balance, merged")
 
+    def testMaskedSelections(self):
+        """A concatenation is proposed only where it gives the whole batch's result; lists are shown with what they hold."""
+        model = self.save("Selects")
+        for more, saying in ((), r"which differs from the whole batch \(float32\[\d+\] for the whole batch, a list of float32\[\d+\] and float32\[\d+\] for micro-batches\); "
+                                 r"in the test runs, --merge 0=concat:0 gives that of the whole batch"), (("--merge", "0=concat:0"), ""):
+            _, result = self.compile(model, (torch.randn(4, 8),), *more)
+            if saying:
+                self.assertRegex(result.err, "warning: result 0 is a list with a value per micro-batch, " + saying)
+            else:
+                self.assertNotIn("result 0", result.err)
+            self.assertRegex(result.err, r"warning: result 1 is a list .*; to merge it in another way, pass --merge 1=concat:K\|")
+
+    def testOneWarningForOneResult(self):
+        """Samples that affect each other are why the given merge differs, so one warning says both."""
+        _, result = self.compile(self.save("Contrasts"), (torch.randn(4, 8),), "--merge", "logits=concat:0,balance=list,loss=list,largest=list")
+        warnings = [line for line in result.err.splitlines() if line.startswith("warning: ")]
+        self.assertEqual(len(warnings), 1, result.err)
+        self.assertRegex(warnings[0], r"result logits, merged by concat:0 as given, differs .*; samples in a micro-batch affect each other \(result logits of sample ")
+
     def testWrongMerges(self):
         model = self.save("Reduces")
         how = ["pipe-compile", model, "--stages", 2, "--inputs", "f32[4,8]", "--dry-run", "--merge"]

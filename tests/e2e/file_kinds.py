@@ -57,6 +57,13 @@ def make():
     torch.save({"epoch": 1, "state_dict": model.state_dict(), "optimizer": {}}, "checkpoint.pt")
     torch.save({"model": model.state_dict(), "epoch": 3}, "model_and_epoch.pt")
     torch.save({"epoch": 3, "net": model.state_dict()}, "epoch_and_net.pt")
+    adam, fresh = torch.optim.Adam(model.parameters()), torch.optim.SGD(model.parameters(), lr=0.1)
+    model(x).sum().backward()
+    adam.step()
+    torch.save(adam.state_dict(), "adam.pt")
+    torch.save(fresh.state_dict(), "fresh.pt")
+    torch.save(adam.state_dict(), "legacy_adam.pth", _use_new_zipfile_serialization=False)
+    torch.save({"state": model.state_dict(), "optimizer": adam.state_dict()}, "state_and_optimizer.pt")
     torch.save(model, "module.pt")
     torch.save(nn.Sequential(nn.Linear(2, 2)), "sequential.pt")
     torch.save(model.state_dict(), "legacy.pth", _use_new_zipfile_serialization=False)
@@ -89,6 +96,10 @@ def make():
         ("checkpoint.pt", "a checkpoint", None, "load_state_dict"),
         ("model_and_epoch.pt", "a training checkpoint that holds a state dict under 'model'", None, "weights_only=False)['model'])"),
         ("epoch_and_net.pt", "a training checkpoint that holds a state dict under 'net'", None, "weights_only=False)['net'])"),
+        ("adam.pt", "the state of an optimizer (optimizer.state_dict()), which holds no model", None, "save the model itself"),
+        ("fresh.pt", "the state of an optimizer", None, "save the model itself"),
+        ("legacy_adam.pth", "the state of an optimizer", "the state of an optimizer", "save the model itself"),
+        ("state_and_optimizer.pt", "a checkpoint", None, "load_state_dict"),
         ("module.pt", "a pickled module, an object of class __main__.Small", "a pickled module", "torch.jit.script(torch.load"),
         ("sequential.pt", "a pickled module, an object of class torch.nn.modules.container.Sequential", "a pickled module", "torch.jit.script"),
         ("legacy.pth", "a state dict", "a state dict", "load_state_dict"),

@@ -1,5 +1,6 @@
 """What a user tries after the first compile: smaller batches, too many micro-batches, batches beyond memory, more devices than
 ranks; and nested values in a C++ program (docs/examples/nested_values.cpp)."""
+import os
 import subprocess
 import time
 from typing import Any, Dict, List, Tuple
@@ -92,6 +93,25 @@ class FirstCalls(e2e.Case):
             start = time.monotonic()
             self.refused(USAGE, ["a quarter of this machine's memory, as runs hold copies of them, got 6.98 TiB"], *command, "--inputs", huge)
             self.assertLess(time.monotonic() - start, 10)
+
+    def testADescriptionIsCheckedBeforeItsTensorsAreMade(self):
+        """A gigabyte that fits into memory and not to the model: refused with the message of small ones, without the gigabyte."""
+        compile = ["pipe-compile", "chain.pt", "--at", "b", "--dry-run"]
+        cases = [(["pipe-run", "chain.pipe"], "f32[4,8,{}]", 32, "input x, micro-batch 0: expected 2 dimensions, got 3"),
+                 (["pipe-run", "chain.pipe"], "f32[4,{}]", 4, "input x, micro-batch 0, dimension 1: expected size 8, got "),
+                 (["pipe-run", "chain.pipe"], "i64[{},8]", 16, "input x, micro-batch 0: expected dtype float32, got int64")]
+        cases += [(command, "f32[4,8],f32[{}]", 1, "arguments: expected at most 1 (x), got 2") for command in (["pipe-run", "chain.pipe"], ["pipe-run", "chain.pt"], compile)]
+        for (tool, *arguments), text, floats, saying in cases:
+            with self.subTest(tool=tool, text=text):
+                self.refused(USAGE, saying, tool, *arguments, "--inputs", text.format(9))
+                command = [e2e.BIN / tool, *arguments, "--inputs", text.format((1 << 28) // floats)]
+                with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as run:
+                    err = run.stderr.read()
+                    _, status, usage = os.wait4(run.pid, 0)
+                    run.returncode = os.waitstatus_to_exitcode(status)
+                self.assertEqual(run.returncode, USAGE, err)
+                self.assertIn(saying, err)
+                self.assertLess(usage.ru_maxrss, 700 << 10, "KiB")
 
     def testAnExpandedTensorOfAFileThatDoesNotFitIsRefused(self):
         """A file of a few bytes, whose tensor would need terabytes in a copy."""

@@ -196,6 +196,53 @@ def insideLoop():
     return torch.jit.script(Model())
 
 
+def insideFirstLoop():
+    """Nothing is before the loop, so the nearest place is after it."""
+    @torch.jit.script
+    def pipe_split(x: torch.Tensor) -> torch.Tensor:
+        return x
+
+    class Model(Layers):
+        def forward(self, x: Tensor, times: int = 2) -> Tensor:
+            for _ in range(times):
+                x = pipe_split(self.b(x))
+            return self.d(self.c(x))
+
+    return torch.jit.script(Model())
+
+
+def insideBothWays():
+    @torch.jit.script
+    def pipe_split(x: torch.Tensor) -> torch.Tensor:
+        return x
+
+    class Model(Layers):
+        def forward(self, x: Tensor) -> Tensor:
+            x = self.a(x)
+            if bool(x.sum() > 0):
+                x = self.c(pipe_split(self.b(x)))
+            else:
+                x = self.b(pipe_split(self.c(x)))
+            return self.d(x)
+
+    return torch.jit.script(Model())
+
+
+def beforeAndInsideLoop():
+    @torch.jit.script
+    def pipe_split(x: torch.Tensor) -> torch.Tensor:
+        return x
+
+    class Model(Layers):
+        def forward(self, x: Tensor, times: int = 2) -> Tensor:
+            x = pipe_split(self.a(x))
+            for _ in range(times):
+                x = pipe_split(self.b(x))
+            return self.d(pipe_split(x))
+
+    return torch.jit.script(Model())
+
+
 def severalTensors():
     """What a marker does not take."""
     @torch.jit.script

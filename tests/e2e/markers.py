@@ -108,19 +108,28 @@ class Refused(e2e.Case):
         source = Path(marker_models.__file__).read_text().splitlines()
         start = next(i for i, line in enumerate(source) if line.startswith(f"def {build.__name__}("))
         line = next(i for i in range(start, len(source)) if "must name" in source[i]) + 1
-        self.refused(4, ["pipe_split", f"marker_models.py:{line}"], "pipe-compile", model, "--inputs", INPUTS, "-o", "never.pipe")
+        result = self.refused(4, ["pipe_split", f"marker_models.py:{line}"], "pipe-compile", model, "--inputs", INPUTS, "-o", "never.pipe")
+        self.assertRegex(result.err, r"help: the nearest place is before (a branch|a loop) at marker_models.py:\d+; --nearest cuts there")
         self.assertFalse(Path("never.pipe").exists())
 
     def testInsideIf(self):
         self.insideBlock(marker_models.insideIf)
 
     def testInsideControlFlowWithNearest(self):
-        """They move before it; a good one beside it stays."""
-        for build, stages in ((marker_models.insideIf, 2), (marker_models.insideIfAndBehind, 3)):
+        """They move before it, or after it if nothing is before; a good one beside it stays."""
+        for build, stages in ((marker_models.insideIf, 2), (marker_models.insideIfAndBehind, 3), (marker_models.insideFirstLoop, 2)):
             model = self.save(build)
             self.pipec(0, "pipe-compile", model, "--inputs", INPUTS, "--nearest", "-o", "inside.pipe", "--force",
-                       saying=["is not possible: it is inside a branch", "cut before that instead"])
+                       saying=["pipe_split", "is not possible: it is inside a", "; cut before "])
             self.assertEqual(len(e2e.plan("inside.pipe")["stages"]), stages)
+
+    def testTwoMoveToOnePlace(self):
+        """As two modules of --at do: one cut, and the warning says so."""
+        for build, stages in ((marker_models.insideBothWays, 2), (marker_models.beforeAndInsideLoop, 3)):
+            result = self.pipec(0, "pipe-compile", self.save(build), "--nearest", "-o", "one.pipe", "--force",
+                                saying="cut before that operator instead, at the same place as another marker, so both are one cut")
+            self.assertNotIn("was dropped", result.err + result.out)
+            self.assertEqual(len(e2e.plan("one.pipe")["stages"]), stages)
 
     def testInsideLoop(self):
         self.insideBlock(marker_models.insideLoop)

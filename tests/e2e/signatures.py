@@ -40,6 +40,20 @@ class Signatures(e2e.Case):
                 self.pipec(0, "pipe-run", "named.pipe", "--inputs", "named.pt", "--microbatches", 1, *e2e.BITS, "--expect", "expected.pt",
                            saying="PASSED")
 
+    def testWholeNumbersOfAnySize(self):
+        """torch.save writes large whole numbers in as few bytes as they need; each arrives as it is, also beside tensors."""
+        model = self.save(odd_models.WholeNumber)
+        self.compiled(model, "number.pipe", "--stages", 1)
+        x = torch.arange(4.0)
+        for number in (1, 2**31 - 1, 2**31, 2**32, 2**39 - 1, 2**40, -2**31 - 1, -2**33, 2**52 + 1, 2**62, 2**63 - 1, -2**63):
+            with self.subTest(number=number):
+                torch.save((x, number, [number, 7]), "number.pt")
+                torch.save((x, torch.tensor(number), [number, 7]), "expected.pt")
+                for runs in (model, "number.pipe"):
+                    self.pipec(0, "pipe-run", runs, "--inputs", "number.pt", "--microbatches", 1, *e2e.BITS, "--expect", "expected.pt", saying="PASSED")
+        torch.save((x, 2**64, [1]), "number.pt")
+        self.refused(3, ["number.pt: holds a whole number that does not fit int64", "save it as a float or as a string"], "pipe-run", model, "--inputs", "number.pt")
+
     def testTuplesAsDefaults(self):
         """A plan says of a default whether it is a tuple or a list, also inside a tuple; the text of a pass says so too."""
         model = self.save(odd_models.Defaults)

@@ -1,5 +1,6 @@
 """Memory that outlives a micro-batch, or that a micro-batch must have to itself: equal to the model called once per micro-batch by plain PyTorch."""
 import copy
+import re
 from pathlib import Path
 
 import torch
@@ -45,6 +46,18 @@ class State(e2e.Case):
                     artifact = f"{build.__name__}-{stages}.pipe"
                     self.compiled(model, artifact, "--stages", stages, "--inputs", "f32[2,4]")
                     self.running(artifact, (batch,), 4, expected)
+
+    def testReferenceSaysWhatItWrites(self):
+        """In the words of the compile, once; one micro-batch writes as the whole batch does."""
+        note = re.compile(r"note: the model writes state \(.*\): each micro-batch writes it in order, whereas the whole batch writes it once")
+        for build in (state_models.WrittenIsReturned, state_models.WrittenIsAssigned, state_models.AssignedInTwoModules):
+            with self.subTest(model=build.__name__):
+                model = self.save(build)
+                compiled = self.pipec(0, "pipe-compile", model, "--stages", 2, "--inputs", "f32[2,4]", "-o", "writes.pipe", "--force")
+                run = ["pipe-run", model, "--inputs", "f32[4,4]", "--repeat", 2, "--microbatches"]
+                self.assertEqual([len(note.findall(said.err)) for said in (compiled, self.pipec(0, *run, 2))], [1, 1])
+                self.assertNotRegex(self.pipec(0, *run, 1).err, note)
+        self.assertNotRegex(self.pipec(0, "pipe-run", self.save(state_models.OfItsOwn), "--inputs", "f32[4,4]", "--microbatches", 2).err, note)
 
     def testWhatSamplesDoToEachOtherIsSaid(self):
         note = "samples in a micro-batch affect each other (the result "

@@ -26,7 +26,7 @@ STAGES = 8
 # A dict of numbers that no graph tells the keys of: an artifact gives a list of dicts, the unsplit model, which sees the keys, a dict of lists.
 BEHIND = {"wi_named", "wi_named_none"}
 REFUSED, USAGE = 4, 2
-WITHOUT_PLACE = "begins inside|leaves the first stage empty|calls no module|no operators left|cut at the same"  # of a name that was taken blindly
+WITHOUT_PLACE = "begins inside|leaves the first stage empty|calls no module|no operators left|cut at the same|at most 1 stage"  # of a name that was taken blindly
 
 
 def make(entry):

@@ -56,6 +56,28 @@ TEST(CheckResults, RoundingIsEqual) {
       Equal::Yes);
 }
 
+TEST(CheckResults, OfAListBothShapesAreNamed) {
+  const ResultCheck check = checked(at::ones({5, 5}), at::ones({3, 3}), at::ones({2, 2}), {});
+  EXPECT_EQ(check.reason, "float32[5,5] for the whole batch, a list of float32[3,3] and "
+                          "float32[2,2] for micro-batches");
+  EXPECT_EQ(checked(4.0, 1.5, 2.5, {}).reason,
+            "4 for the whole batch, a list of 1.5 and 2.5 for micro-batches");
+}
+
+/// A masked selection has as many elements as values say, so its sizes show no rule.
+TEST(CheckResults, AConcatenationFitsOnlyIfItGivesTheWhole) {
+  const at::Tensor whole = at::arange(7, at::kFloat);
+  auto fits = [&](const at::Tensor &first, const at::Tensor &second, const at::Tensor &all) {
+    return checked(all, first, second, {}).fits;
+  };
+  EXPECT_EQ(fits(whole.narrow(0, 0, 3), whole.narrow(0, 3, 4), whole), "concat:0");
+  EXPECT_EQ(fits(whole.narrow(0, 4, 3), whole.narrow(0, 0, 4), whole), ""); // another order
+  EXPECT_EQ(fits(whole.narrow(0, 0, 7), whole.narrow(0, 0, 0), whole), ""); // shows no order
+  EXPECT_EQ(fits(at::ones({3}), at::ones({4}), at::ones({7})), "");
+  const at::Tensor wide = whole.expand({2, 7}).contiguous();
+  EXPECT_EQ(fits(wide.narrow(1, 0, 3), wide.narrow(1, 3, 4), wide), "concat:1");
+}
+
 TEST(CheckResults, AListIsNotTheWhole) {
   EXPECT_EQ(checked(at::ones({5, 5}), at::ones({3, 3}), at::ones({2, 2}), {}).equal, Equal::No);
   const c10::IValue none;

@@ -45,6 +45,10 @@ TEST(FileKind, readsContent) {
                                            "ccollections\nOrderedDict\nq\x00."))
                 .what,
             "a state dict, weights without the model");
+  const std::string optimizer(
+      "\x80\x02}q\x00(X\x05\x00\x00\x00state}X\x0c\x00\x00\x00param_groups]u.", 37);
+  EXPECT_EQ(kindOfFile(zipOf("m/data.pkl", optimizer)).what,
+            "the state of an optimizer (optimizer.state_dict()), which holds no model");
   const std::string onnx("\x08\x08\x12\x01p\x3a\x02\x12\x00\x42\x02\x10\x11", 13);
   EXPECT_EQ(kindOfFile(onnx).what, "an ONNX model");
   const std::string header = R"({"x":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})";

@@ -532,6 +532,15 @@ TEST(FixedBatch, IsBlamedOnlyWhereEverySampleRuns) {
   EXPECT_EQ(explained(at::arange(4), ofTwo),
             "expected a batch of 2 samples (the model's constants fix it), got 4: mat1 and mat2 "
             "shapes cannot be multiplied (2x128 and 64x64)");
+  auto inPairs = [](at::Tensor ids) -> std::string {
+    return ids.size(0) % 2 == 0 ? ""
+                                : fmt::format("shape '[-1, 2]' is invalid for {}", ids.size(0));
+  };
+  for (int64_t rows : {1, 3, 7})
+    EXPECT_EQ(explained(at::arange(rows), inPairs),
+              fmt::format("expected a multiple of 2 samples (the model groups rows by 2), got {0}: "
+                          "shape '[-1, 2]' is invalid for {0}",
+                          rows));
   // Three of these four samples run.
   auto table = [](at::Tensor ids) -> std::string {
     return ids.max().item<int64_t>() < 3 ? "" : "index 3 is out of bounds with size 3";

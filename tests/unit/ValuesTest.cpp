@@ -5,6 +5,7 @@
 #include "ir/values/BindArguments.h"
 #include "ir/values/CompareValues.h"
 #include "ir/values/DescribedArguments.h"
+#include "ir/values/PickledNumbers.h"
 #include "ir/values/ValueFiles.h"
 #include "tests/support/Matchers.h"
 #include "tests/unit/TempDir.h"
@@ -23,6 +24,7 @@
 #include <fstream>
 
 using namespace pipec;
+using namespace std::string_literals;
 
 namespace {
 
@@ -64,6 +66,25 @@ TEST(Values, TreeSurvivesTheFile) {
   EXPECT_TRUE(same.equal) << same.firstDifference;
   EXPECT_EQ(back.toTupleRef().elements()[0].toTensor().strides(), (at::IntArrayRef{1, 10}));
   EXPECT_EQ(dir.entries(), std::vector<std::string>{"v.pt"});
+}
+
+/// A number of n bytes as torch.save writes it.
+std::string pickledNumber(const std::string &bytes) {
+  return "\x8a" + std::string(1, static_cast<char>(bytes.size())) + bytes;
+}
+
+TEST(PickledNumbers, AreWrittenInEightBytes) {
+  const std::string begin = "\x80\x02(K\x07X\x03\0\0\0a\x8a\x01"s, end = "t."s;
+  auto rewritten = [&](const std::string &bytes) {
+    return withNumbersOf8Bytes(begin + pickledNumber(bytes) + end);
+  };
+  EXPECT_EQ(rewritten("\0\0\0\x80\0"s), begin + pickledNumber("\0\0\0\x80\0\0\0\0"s) + end);
+  EXPECT_EQ(rewritten("\0\0\0\0\xfe"s), begin + pickledNumber("\0\0\0\0\xfe\xff\xff\xff"s) + end);
+  EXPECT_EQ(rewritten("\1\2\3\4\5\6\7\x08"s), std::nullopt); // LibTorch reads it
+  EXPECT_EQ(rewritten("\1\2\3\4\5\6\7\x08\x09"s), std::nullopt);
+  EXPECT_EQ(withNumbersOf8Bytes(begin + end), std::nullopt);
+  EXPECT_EQ(withNumbersOf8Bytes("\x80\x02\x8a\x05z"), std::nullopt); // torn
+  EXPECT_EQ(withNumbersOf8Bytes("\x80\x04\x95"), std::nullopt);
 }
 
 TEST(Values, SameValueGivesSameBytes) {

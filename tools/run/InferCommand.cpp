@@ -19,8 +19,12 @@ namespace {
 llvm::Expected<std::vector<c10::IValue>> readInputs(const RunCommand &command,
                                                     const Runner &runner) {
   Arguments arguments;
+  auto check = [&](const Arguments &shapes) -> llvm::Error {
+    const auto values = TRY(runner.bind(shapes));
+    return runner.check ? runner.check(values) : llvm::Error::success();
+  };
   if (!command.inputs.empty())
-    arguments = TRY(argumentsFromOption(command.inputs));
+    arguments = TRY(argumentsFromOption(command.inputs, check));
   auto values = runner.bind(arguments);
   if (values || !command.inputs.empty())
     return values;

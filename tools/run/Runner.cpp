@@ -73,23 +73,25 @@ llvm::Expected<Runner> pipelineRunner(const RunCommand &command, RunReport &repo
         return done;
       };
   }
-  return Runner{[pipeline, times](const std::vector<c10::IValue> &values,
-                                  StepStats &stats) -> llvm::Expected<c10::IValue> {
-                  llvm::Expected<c10::IValue> result = pipeline->infer(values, &stats);
-                  if (result)
-                    TRY(noteTimes(*pipeline, *times));
-                  return result;
-                },
-                [pipeline]() -> const Signature & { return pipeline->plan().signature; },
-                [pipeline](const Arguments &arguments) { return pipeline->bind(arguments); },
-                [pipeline] { return pipeline->peakMemoryBytes(); },
-                [] { return std::vector<std::string>(); },
-                std::move(trainer),
-                [pipeline] { return pipeline->microBatches(); },
-                std::max<int64_t>(pipeline->plan().microBatches, 1) * command.replicas,
-                isTable ? pipeline->microBatches() : 0,
-                times,
-                [pipeline]() -> const Plan & { return pipeline->plan(); }};
+  return Runner{
+      [pipeline, times](const std::vector<c10::IValue> &values,
+                        StepStats &stats) -> llvm::Expected<c10::IValue> {
+        llvm::Expected<c10::IValue> result = pipeline->infer(values, &stats);
+        if (result)
+          TRY(noteTimes(*pipeline, *times));
+        return result;
+      },
+      [pipeline]() -> const Signature & { return pipeline->plan().signature; },
+      [pipeline](const Arguments &arguments) { return pipeline->bind(arguments); },
+      [pipeline] { return pipeline->peakMemoryBytes(); },
+      [] { return std::vector<std::string>(); },
+      std::move(trainer),
+      [pipeline] { return pipeline->microBatches(); },
+      std::max<int64_t>(pipeline->plan().microBatches, 1) * command.replicas,
+      isTable ? pipeline->microBatches() : 0,
+      times,
+      [pipeline]() -> const Plan & { return pipeline->plan(); },
+      [pipeline](const std::vector<c10::IValue> &inputs) { return pipeline->check(inputs); }};
 }
 
 llvm::Expected<Runner> referenceRunner(const RunCommand &command, RunReport &report) {

@@ -23,6 +23,8 @@ struct Runner {
   /// Of an artifact: the times of the last steps, and its plan.
   std::shared_ptr<RunTimes> times = nullptr;
   std::function<const Plan &()> plan = nullptr;
+  /// Of an artifact: refuses inputs that a run would refuse, by types and sizes alone.
+  std::function<llvm::Error(const std::vector<c10::IValue> &)> check = nullptr;
 };
 
 /// Loads the model of the command, and adds to the report what it runs on. Errors: those of
