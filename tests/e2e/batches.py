@@ -272,8 +272,8 @@ class Batches(e2e.Case):
         how = ["--inputs", "example.pt"]
         self.pipec(0, "pipe-compile", model, "-o", "largest.pipe", "--stages", 2, *how, saying=said)
         how += ["--microbatches", 3]
-        self.pipec(0, "pipe-run", model, *how, "--output", "reference.pt", saying=said)
-        self.pipec(0, "pipe-run", "largest.pipe", *how, "--expect", "reference.pt", saying="PASSED")
+        self.pipec(0, "pipe-run", model, *how, "--output", "largest-reference.pt", saying=said)
+        self.pipec(0, "pipe-run", "largest.pipe", *how, "--expect", "largest-reference.pt", saying="PASSED")
 
     def testLossesOverPartsOfUnequalWeight(self):
         """The samples of a trial differ in their labels, also where the example has one, or one label only."""
