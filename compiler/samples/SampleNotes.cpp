@@ -149,7 +149,7 @@ private:
 
   void tryBatch(int64_t samples, const std::string &why) {
     const int64_t parts[] = {samples - samples / 2, samples / 2};
-    const Halves halves = tryOtherSize(found_.trial, samples, parts[0], runAll_);
+    const Halves halves = tryOtherSize(found_.trial, parts, runAll_);
     const auto checks = checkHalves(model_.signature, halves, parts);
     for (size_t l = 0; checks && l < checks->size(); ++l) {
       if ((*checks)[l].equal != Equal::No || found_.results[l].equal == Equal::No)

@@ -97,9 +97,10 @@ ResultCheck checkLeaf(const OutputLeaf &leaf, const c10::IValue &whole,
   // A list of zeros that is joined shows its rule: its length follows the batch.
   const bool reduced = leaf.merge.kind == Kind::Sum || leaf.merge.kind == Kind::Mean;
   if ((leaf.merge.kind == Kind::Join && areAll(isEmptyList)) || (reduced && areAll(isZeroOrEmpty)))
-    return {Equal::NotTried, isEmptyList(whole) ? "empty in the test runs"
-                             : whole.isList()   ? "all 0 in the test runs"
-                                                : "0 in the test runs"};
+    return {Equal::NotTried, fmt::format("{} in every test run, which several rules would give",
+                                         isEmptyList(whole) ? "empty"
+                                         : whole.isList()   ? "all 0"
+                                                            : "0")};
   const Comparison comparison = compare(
       whole, *merged, 0.0, toleranceFor(whole) * (reduced ? kReducedRounding / kRounding : 1));
   if (comparison.equal)
@@ -111,9 +112,11 @@ ResultCheck checkLeaf(const OutputLeaf &leaf, const c10::IValue &whole,
                                  comparison.expected, comparison.actual)};
 }
 
-/// A reduced result that is no single float, as a loss is, may have an entry per different value.
+/// A reduced result that is no single float, as a loss is, may have an entry per different value,
+/// or be their number.
 bool mayListValues(const OutputLeaf &leaf) {
-  const bool isOne = leaf.tensor.known && leaf.tensor.shape.empty();
+  const bool isOne =
+      leaf.tensor.known && leaf.tensor.shape.empty() && isDifferentiable(leaf.tensor.dtype);
   return (leaf.merge.kind == Kind::Sum || leaf.merge.kind == Kind::Mean ||
           leaf.merge.kind == Kind::Same) &&
          !isOne && leaf.type != "float";
@@ -216,6 +219,17 @@ void doubtSums(std::vector<ResultCheck> &checks, const Signature &signature,
     if (!why.empty() && checks[l].equal == ResultCheck::Equal::Yes &&
         signature.leaves[l].merge.kind == Kind::Sum)
       checks[l] = {ResultCheck::Equal::NotTried, why};
+}
+
+bool contradict(const Signature &signature, llvm::ArrayRef<ResultCheck> ofExample,
+                llvm::ArrayRef<ResultCheck> ofAll, const std::vector<bool> &given) {
+  for (size_t l = 0; l < ofAll.size(); ++l) {
+    const Kind rule = signature.leaves[l].merge.kind;
+    if ((rule == Kind::Sum || rule == Kind::Same) && !given[l] &&
+        ofExample[l].equal != ResultCheck::Equal::No && ofAll[l].equal == ResultCheck::Equal::No)
+      return true;
+  }
+  return false;
 }
 
 void doubtListedValues(std::vector<ResultCheck> &checks, const Signature &signature,

@@ -26,10 +26,17 @@ void doubtSums(std::vector<ResultCheck> &checks, const Signature &signature,
                llvm::ArrayRef<size_t> doubtful, const std::string &why);
 
 /// The same for reduced results of a model in which an operator such as torch.unique gives an entry
-/// per different value: other values may give more entries. A single float, as a loss is, has none.
+/// per different value: other values may give more entries. A single float, as a loss is, has none;
+/// a whole number may count them.
 /// `listsValues` names the operator; empty: there is none.
 void doubtListedValues(std::vector<ResultCheck> &checks, const Signature &signature,
                        const std::string &listsValues);
+
+/// Whether all samples of a batch contradict a sum or an equal value that its first micro-batch
+/// shows or does not try, such as one of zeros only. `given`: per leaf, whether the user gave its
+/// rule.
+bool contradict(const Signature &signature, llvm::ArrayRef<ResultCheck> ofExample,
+                llvm::ArrayRef<ResultCheck> ofAll, const std::vector<bool> &given);
 
 /// Finds the first result with a row or entry per sample in which a change of one sample also
 /// changes other samples. Describes it as "result [0,3] changes from 0.5 to 0.25 with sample 1

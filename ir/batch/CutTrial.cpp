@@ -9,6 +9,8 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 
+#include <numeric>
+
 namespace pipec {
 
 namespace {
@@ -39,7 +41,7 @@ public:
     const Values plain = resized(trial_.base, dims_, 2 * batch);
     for (const Values &whole : {spread(plain, dims_, batch, Spread::Counts, distinct), plain}) {
       std::vector<Asked> asked = {{&trial_.doubled.whole, {whole}},
-                                  {&trial_.doubled.parts, twoParts(whole, batch, batch)}};
+                                  {&trial_.doubled.parts, cutInto(whole, {batch, batch})}};
       trial_.runsDoubled = run(asked, 1).front().empty();
       if (trial_.runsDoubled)
         return;
@@ -90,6 +92,12 @@ public:
       wholes.emplace_back(half, other);
       for (double factor : {-0.7, 1.9})
         wholes.emplace_back(half, timesEach(other, factor));
+      for (int64_t first : {int64_t(0), half}) { // the same samples in both halves
+        std::vector<int64_t> order(2 * half);
+        for (int64_t i = 0; i < 2 * half; ++i)
+          order[i] = first + i % half;
+        wholes.emplace_back(half, reordered(plain, dims_, order));
+      }
     }
     HalvesTrial found;
     found.ran.resize(wholes.size());
@@ -97,7 +105,7 @@ public:
     for (size_t k = 0; k < wholes.size(); ++k) {
       const auto &[half, whole] = wholes[k];
       asked.push_back({&found.ran[k].whole, {whole}});
-      asked.push_back({&found.ran[k].parts, twoParts(whole, half, half)});
+      asked.push_back({&found.ran[k].parts, cutInto(whole, {half, half})});
     }
     // Other values may be refused, such as labels out of range: they are left out.
     const std::vector<std::string> refusals = run(asked, 0);
@@ -110,16 +118,16 @@ public:
     return found;
   }
 
-  Halves own(const Values &inputs, int64_t samples, int64_t first) {
-    return halvesOf(resized(inputs, dims_, samples), samples, first);
+  Halves own(const Values &inputs, llvm::ArrayRef<int64_t> samples) {
+    return partsOf(resized(inputs, dims_, sumOf(samples)), samples);
   }
 
-  Halves otherSize(int64_t samples, int64_t first) {
-    const Values plain = resized(trial_.base, dims_, samples);
+  Halves otherSize(llvm::ArrayRef<int64_t> samples) {
+    const Values plain = resized(trial_.base, dims_, sumOf(samples));
     bool distinct = false;
     const Values changed = spread(plain, dims_, trial_.candidate.batch, Spread::Counts, distinct);
-    Halves found = halvesOf(changed, samples, first);
-    return found.whole.results.empty() ? halvesOf(plain, samples, first) : found;
+    Halves found = partsOf(changed, samples);
+    return found.whole.results.empty() ? partsOf(plain, samples) : found;
   }
 
 private:
@@ -129,10 +137,13 @@ private:
     std::vector<Values> calls;
   };
 
-  Halves halvesOf(const Values &whole, int64_t samples, int64_t first) {
+  static int64_t sumOf(llvm::ArrayRef<int64_t> samples) {
+    return std::accumulate(samples.begin(), samples.end(), int64_t(0));
+  }
+
+  Halves partsOf(const Values &whole, llvm::ArrayRef<int64_t> samples) {
     Halves found;
-    std::vector<Asked> asked = {{&found.whole, {whole}},
-                                {&found.parts, twoParts(whole, first, samples - first)}};
+    std::vector<Asked> asked = {{&found.whole, {whole}}, {&found.parts, cutInto(whole, samples)}};
     run(asked, 0);
     return found;
   }
@@ -175,7 +186,7 @@ private:
     asked.push_back({&trial_.whole, {whole}});
     const size_t deciding = asked.size();
     asked.push_back({&trial_.varied, variedCalls(calm, {0.5, -0.5})});
-    asked.push_back({&trial_.parts, twoParts(whole, kPartSamples[0], kPartSamples[1])});
+    asked.push_back({&trial_.parts, cutInto(whole, kPartSamples)});
     asked.push_back({&trial_.poked, {poke(calm, dims_, kPokedSample)}});
     if (trial_.candidate.batch != kSmallSamples)
       asked.push_back({&trial_.small, {resized(trial_.base, dims_, kSmallSamples)}});
@@ -218,8 +229,14 @@ private:
     return run(asked, 0).front();
   }
 
-  std::vector<Values> twoParts(const Values &whole, int64_t first, int64_t second) const {
-    return {partOf(whole, dims_, 0, first), partOf(whole, dims_, first, second)};
+  std::vector<Values> cutInto(const Values &whole, llvm::ArrayRef<int64_t> samples) const {
+    std::vector<Values> parts;
+    int64_t begin = 0;
+    for (int64_t count : samples) {
+      parts.push_back(partOf(whole, dims_, begin, count));
+      begin += count;
+    }
+    return parts;
   }
 
   /// Starts with the same arguments twice: the second call shows what depends on the first.
@@ -309,16 +326,16 @@ HalvesTrial tryHalves(CutTrial &trial, ModelRuns runAll) {
   return found;
 }
 
-Halves tryOwnSamples(CutTrial &trial, const Values &inputs, int64_t samples, int64_t first,
+Halves tryOwnSamples(CutTrial &trial, const Values &inputs, llvm::ArrayRef<int64_t> samples,
                      ModelRuns runAll) {
   Halves found;
-  guarded([&] { found = Trial(trial, runAll).own(inputs, samples, first); });
+  guarded([&] { found = Trial(trial, runAll).own(inputs, samples); });
   return found;
 }
 
-Halves tryOtherSize(CutTrial &trial, int64_t samples, int64_t first, ModelRuns runAll) {
+Halves tryOtherSize(CutTrial &trial, llvm::ArrayRef<int64_t> samples, ModelRuns runAll) {
   Halves found;
-  guarded([&] { found = Trial(trial, runAll).otherSize(samples, first); });
+  guarded([&] { found = Trial(trial, runAll).otherSize(samples); });
   return found;
 }
 

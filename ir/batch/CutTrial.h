@@ -27,7 +27,7 @@ inline constexpr int64_t kHalfSamples[] = {3, 2}; // of the batches of tryHalves
 inline constexpr int64_t kPokedSample = 1; // of kVariedSamples: there are results before and after
                                            // it
 
-/// A whole batch and its two halves.
+/// A whole batch and its parts, most often two halves.
 struct Halves {
   Experiment whole, parts;
 };
@@ -69,20 +69,21 @@ llvm::Expected<CutTrial> tryCut(const CutCandidate &candidate, const Values &exa
                                 std::optional<c10::IValue> exampleResult, ModelRuns runAll);
 
 /// More whole batches, of 6 and of 4 samples, each with its two halves and with several sets of
-/// values. A number that adds up over 5 = 3 + 2 by coincidence, such as x.size(0) // 2 or an index,
-/// does not add up over all.
+/// values, also with the same samples in both halves: then a sum is twice that of a half, and a
+/// maximum is not. A number that adds up over 5 = 3 + 2 by coincidence, such as x.size(0) // 2 or
+/// an index, does not add up over all.
 struct HalvesTrial {
   std::vector<Halves> ran;
   std::string refusal; // why one of the two sizes did not run; empty: both did
 };
 HalvesTrial tryHalves(CutTrial &trial, ModelRuns runAll);
 
-/// A whole batch of `samples` samples that are taken evenly from `inputs`, and its parts, of which
-/// the first has `first` samples. Nothing is said of what does not run.
-Halves tryOwnSamples(CutTrial &trial, const Values &inputs, int64_t samples, int64_t first,
+/// A whole batch that is taken evenly from `inputs`, and its parts of `samples` samples. Nothing is
+/// said of what does not run.
+Halves tryOwnSamples(CutTrial &trial, const Values &inputs, llvm::ArrayRef<int64_t> samples,
                      ModelRuns runAll);
 /// The same with the example's samples, made distinct if the model accepts that.
-Halves tryOtherSize(CutTrial &trial, int64_t samples, int64_t first, ModelRuns runAll);
+Halves tryOtherSize(CutTrial &trial, llvm::ArrayRef<int64_t> samples, ModelRuns runAll);
 
 /// Runs `varied` at the size of the example, for a model that runs at one size only.
 void varyExample(CutTrial &trial, ModelRuns runAll);

@@ -2,6 +2,7 @@
 
 #include "ir/TorchError.h"
 #include "ir/batch/ChanceFit.h"
+#include "ir/batch/CheckResults.h"
 #include "ir/batch/CutWay.h"
 #include "ir/batch/DiscoveryNotes.h"
 #include "ir/batch/DrawnLoss.h"
@@ -33,9 +34,13 @@ namespace {
 class Discoverer {
 public:
   Discoverer(const Signature &untried, const Values &inputs, const DiscoveryOptions &options,
-             ModelRuns runAll, ModelRunner run)
-      : untried_(untried), inputs_(inputs), options_(options), runAll_(runAll), run_(run),
+             bool ofAll, ModelRuns runAll, ModelRunner run)
+      : untried_(untried), inputs_(inputs), options_(options),
+        isWhole_(ofAll || options.microBatches == 1), runAll_(runAll), run_(run),
         named_(anyDimGiven(untried, options.batchDimGiven)) {}
+
+  /// After discover(): whether later micro-batches say something else than the first, the example.
+  bool isContradicted() const { return contradicted_ && !isWhole_; }
 
   llvm::Expected<BatchDiscovery> discover(Signature &signature) {
     std::vector<CutCandidate> candidates =
@@ -163,21 +168,20 @@ private:
       return std::nullopt;
     waysTried_.push_back(candidate.dims);
     Values example = inputs_;
-    if (options_.microBatches > 1) {
+    if (!isWhole_) {
       candidate.batch = (candidate.batch + options_.microBatches - 1) / options_.microBatches;
       if (!candidate.named) // one sample fits everything, even if the guess is wrong
         candidate.batch = std::max<int64_t>(2, candidate.batch);
       example = firstSamples(inputs_, candidate.dims, candidate.batch);
     }
     // One run of the inputs themselves is enough for all ways.
-    const bool isWhole = options_.microBatches == 1;
     llvm::Expected<CutTrial> trial =
-        tryCut(candidate, example, isWhole ? whole_ : std::nullopt, runAll_);
+        tryCut(candidate, example, isWhole_ ? whole_ : std::nullopt, runAll_);
     if (!trial) {
       keepError(trial.takeError(), example, candidate);
       return std::nullopt;
     }
-    if (isWhole)
+    if (isWhole_)
       whole_ = trial->example.results.front();
     CutWay way;
     way.trial = std::move(*trial);
@@ -291,17 +295,24 @@ private:
     if (options_.microBatches < 2 || samples < 2 || options_.drawsRandom() ||
         options_.writesState || !found.trial.runs() || !found.trial.partsRefusal.empty())
       return llvm::Error::success();
-    const int64_t parts[] = {(samples + 1) / 2, samples / 2};
-    const Halves own = tryOwnSamples(found.trial, inputs_, samples, parts[0], runAll_);
+    // The micro-batches of this run, or the halves of what is taken of a large batch.
+    const int64_t count = samples == all ? std::min(options_.microBatches, all) : 2;
+    std::vector<int64_t> parts;
+    for (int64_t k = 0; k < count; ++k)
+      parts.push_back(samples / count + (k < samples % count ? 1 : 0));
+    const Halves own = tryOwnSamples(found.trial, inputs_, parts, runAll_);
     return guardTorchVoid(ExitCode::Other, "comparing outputs of the batch", [&] {
       // Without checks the call itself says what does not run or is not merged.
-      if (const auto checks = checkHalves(signature, own, parts))
+      if (const auto checks = checkHalves(signature, own, parts)) {
+        contradicted_ = samples == all && contradict(signature, found.results, *checks,
+                                                     givenLeaves(signature, options_.merges));
         found.takeChecks(*checks);
-      else if (differInStructure(signature, own))
+      } else if (differInStructure(signature, own)) {
         found.warnings.push_back(
             "the structure of the result depends on the values of the batch, as the length of a "
             "list does, so results of micro-batches may not merge to that of the whole batch; "
             "--microbatches 1 gives that one");
+      }
     });
   }
 
@@ -360,6 +371,7 @@ private:
   const Signature &untried_;
   const Values &inputs_;
   const DiscoveryOptions &options_;
+  const bool isWhole_; // the example is all of the inputs, not their first micro-batch
   ModelRuns runAll_;
   ModelRunner run_;
   const bool named_;
@@ -368,7 +380,8 @@ private:
   std::vector<CutDims> waysTried_;
   CutDims tieDims_; // of a way that stays although one with fewer arguments fits better
   std::string tieWarning_, notCut_;
-  bool samplesInLists_ = false;         // the reason found last
+  bool samplesInLists_ = false; // the reason found last
+  bool contradicted_ = false;
   bool mayHaveTable_ = false;           // `notCut_` says that numbers refer to samples
   std::optional<ErrorText> firstError_; // of an example
   Values failedExample_;
@@ -384,8 +397,18 @@ llvm::Expected<BatchDiscovery> discoverBatch(Signature &signature, const Values 
                "bound inputs");
   const Signature untried = signature;
   auto run = [&](std::vector<Values> calls) { return runOne(runAll, std::move(calls)); };
-  llvm::Expected<BatchDiscovery> found =
-      Discoverer(untried, inputs, options, runAll, run).discover(signature);
+  Discoverer ofExample(untried, inputs, options, /*ofAll=*/false, runAll, run);
+  llvm::Expected<BatchDiscovery> found = ofExample.discover(signature);
+  if (found && ofExample.isContradicted()) {
+    Signature other = untried;
+    llvm::Expected<BatchDiscovery> again =
+        Discoverer(untried, inputs, options, /*ofAll=*/true, runAll, run).discover(other);
+    if (again && again->notCut.empty() && other.batchSymbolic) {
+      signature = std::move(other);
+      return again;
+    }
+    llvm::consumeError(again.takeError()); // the first micro-batch decides
+  }
   if (found && !found->notCut.empty() && options.microBatches > 1)
     return notCutError(found->notCut, found->samplesInLists, options.microBatches);
   return found;

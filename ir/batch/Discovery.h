@@ -62,7 +62,9 @@ struct BatchDiscovery {
 /// batchSymbolic = false, and its rules come from the example alone. If
 /// parts of the batch cannot run alone (offsets into another input begin at 0, edges of a graph, a
 /// list with an entry per sample) and the user named no dimension, no input is cut, sizes that
-/// follow the batch are dynamic, and `notCut` gives the reason. Errors: Usage if given dimensions
+/// follow the batch are dynamic, and `notCut` gives the reason. With several micro-batches the
+/// example is the first of them, or all of them if the others contradict a sum or an equal value
+/// that it shows, as they do for a maximum. Errors: Usage if given dimensions
 /// disagree, a path of options.merges does not exist, or its rule does not fit; the model's error
 /// if the example fails, with the dimension or the batch size that would help.
 llvm::Expected<BatchDiscovery> discoverBatch(Signature &signature, const Values &inputs,

@@ -272,16 +272,20 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const CutWay &w
   const std::string advice =
       options.trains ? adviceOnLoss(signature, inputs, options, found.suggestion) : "";
   std::string mixes = mixing;
+  // Results were compared with the whole batch: one that is not tried fits several rules.
+  const bool mayBeOther = found.trial.notTried(options.drawsRandom()).empty();
   for (size_t l = 0; l < paths.size(); ++l) {
     const MergeRule &rule = signature.leaves[l].merge;
     const ResultCheck &check = found.results[l];
     if (check.equal == Equal::NotTried && rule.kind == Kind::List && !given[l])
       found.warnings.push_back(noteOnUnknown(paths[l], check));
-    if (check.equal == Equal::NotTried && isUntested(rule) && !given[l])
-      found.notes.push_back(fmt::format("{} is merged by {}, which no test run confirms ({}); "
-                                        "--merge {}=RULE chooses another rule",
-                                        resultName(paths[l]), toString(rule), check.reason,
-                                        paths[l]));
+    const bool isSame = rule.kind == Kind::Same && mayBeOther;
+    if (check.equal == Equal::NotTried && (isUntested(rule) || isSame) && !given[l])
+      (mayBeOther && !isSame ? found.warnings : found.notes)
+          .push_back(fmt::format("{} is merged by {}, which no test run confirms ({}); --merge "
+                                 "{}={} confirms it, --merge {}=RULE chooses another rule",
+                                 resultName(paths[l]), toString(rule), check.reason, paths[l],
+                                 toString(rule), paths[l]));
     if (isGuessedConcat(rule, check, signature) && !given[l])
       found.warnings.push_back(fmt::format(
           "{} is concatenated along dimension {}, only because it has the size of the batch there "

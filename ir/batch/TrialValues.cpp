@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/tensor.h>
 
 #include <cmath>
 
@@ -80,6 +81,13 @@ Values firstSamples(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int
     return tensor.size(dim) > samples ? tensor.narrow(dim, 0, samples) : tensor;
   });
   return resized(few, dims, samples);
+}
+
+Values reordered(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims,
+                 const std::vector<int64_t> &order) {
+  return mapCut(inputs, dims, [&](const at::Tensor &tensor, int64_t dim) {
+    return tensor.index_select(dim, at::tensor(order, at::kLong));
+  });
 }
 
 at::Tensor otherValues(const at::Tensor &tensor, double factor) {

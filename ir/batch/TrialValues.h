@@ -23,6 +23,10 @@ Values partOf(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t b
 /// Other arguments stay whole.
 Values firstSamples(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t samples);
 
+/// The samples of these numbers, in this order.
+Values reordered(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims,
+                 const std::vector<int64_t> &order);
+
 /// Other values: floats times `factor`, others rearranged along the last dimension, so that indices
 /// stay in range. Same strides.
 at::Tensor otherValues(const at::Tensor &tensor, double factor);

@@ -218,6 +218,11 @@ class Halves(Two):
         return self.b(torch.relu(self.a(x))), n // 2, (n + 1) // 2, n % 2, torch.tensor(n // 3), n * 2
 
 
+class Largest(Two):
+    def forward(self, x: torch.Tensor, n: torch.Tensor):
+        return self.b(torch.relu(self.a(x))) * n.unsqueeze(1), n.max()
+
+
 class MaskedLoss(Two):
     """A mean over the labels that are not ignored: samples have different numbers of them."""
 

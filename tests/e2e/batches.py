@@ -264,6 +264,17 @@ class Batches(e2e.Case):
                          {"0": "yes", "1": "no", "2": "no", "3": "no", "4": "no", "5": "yes"})
         self.assertEqual((rows["1"]["merge"], rows["5"]["merge"]), ("list", "sum"))
 
+    def testZerosOfTheFirstMicroBatchAreNotBelieved(self):
+        """A maximum is no sum, although zeros of the first micro-batch make it look like one: both commands say so of the same example."""
+        model = self.save("Largest")
+        torch.save((torch.randn(6, 8), torch.tensor([0, 0, 0, 1, 2, 2])), "example.pt")
+        said = "warning: result 1 is a list with a value per micro-batch, which differs from the whole batch"
+        how = ["--inputs", "example.pt"]
+        self.pipec(0, "pipe-compile", model, "-o", "largest.pipe", "--stages", 2, *how, saying=said)
+        how += ["--microbatches", 3]
+        self.pipec(0, "pipe-run", model, *how, "--output", "largest-reference.pt", saying=said)
+        self.pipec(0, "pipe-run", "largest.pipe", *how, "--expect", "largest-reference.pt", saying="PASSED")
+
     def testLossesOverPartsOfUnequalWeight(self):
         """The samples of a trial differ in their labels, also where the example has one, or one label only."""
         for ignored in (3, 1):

@@ -88,9 +88,11 @@ TEST(CheckResults, ZerosAreNotTriedUnlessTheyAreEntriesOfSamples) {
   const MergeRule join{MergeRule::Kind::Join, 0}, sum{MergeRule::Kind::Sum, 0};
   auto zeros = [](size_t count) { return c10::IValue(std::vector<int64_t>(count)); };
   EXPECT_EQ(checked(zeros(5), zeros(3), zeros(2), join), (ResultCheck{Equal::Yes, ""}));
-  EXPECT_EQ(checked(zeros(0), zeros(0), zeros(0), join).reason, "empty in the test runs");
-  EXPECT_EQ(checked(zeros(4), zeros(4), zeros(4), sum).reason, "all 0 in the test runs");
-  EXPECT_EQ(checked(0, 0, 0, sum).reason, "0 in the test runs");
+  EXPECT_EQ(checked(zeros(0), zeros(0), zeros(0), join).reason,
+            "empty in every test run, which several rules would give");
+  EXPECT_EQ(checked(zeros(4), zeros(4), zeros(4), sum).reason,
+            "all 0 in every test run, which several rules would give");
+  EXPECT_EQ(checked(0, 0, 0, sum).reason, "0 in every test run, which several rules would give");
 }
 
 TEST(CheckResults, SumsThatRunsDoNotProveAreNotTried) {
@@ -114,6 +116,38 @@ TEST(CheckResults, SumsThatRunsDoNotProveAreNotTried) {
   EXPECT_EQ(checks[0].equal, Equal::NotTried);
   EXPECT_EQ(checks[1], yes[1]) << "a loss has no entries";
   EXPECT_EQ(checks[2], yes[2]);
+}
+
+TEST(CheckResults, ANumberMayCountDifferentValues) {
+  Signature signature;
+  signature.leaves.resize(2);
+  for (OutputLeaf &leaf : signature.leaves) {
+    leaf.merge = {MergeRule::Kind::Sum, 0};
+    leaf.tensor = {.known = true, .dtype = "float32", .shape = {}, .strides = {}};
+  }
+  signature.leaves[1].tensor.dtype = "int64";
+  std::vector<ResultCheck> checks(2, ResultCheck{Equal::Yes, ""});
+  doubtListedValues(checks, signature, "aten::unique");
+  EXPECT_EQ(checks[0].equal, Equal::Yes) << "a loss";
+  EXPECT_EQ(checks[1].equal, Equal::NotTried);
+}
+
+TEST(CheckResults, AllSamplesMayContradictTheFirst) {
+  const MergeRule sum{MergeRule::Kind::Sum, 0}, mean{MergeRule::Kind::Mean, 0};
+  const ResultCheck untried{Equal::NotTried, "0"}, yes{Equal::Yes, ""}, no{Equal::No, "2, 3"};
+  auto contradicts = [](MergeRule rule, const ResultCheck &ofExample, const ResultCheck &ofAll,
+                        bool given) {
+    Signature signature;
+    signature.leaves.resize(1);
+    signature.leaves[0].merge = rule;
+    return contradict(signature, {ofExample}, {ofAll}, {given});
+  };
+  EXPECT_TRUE(contradicts(sum, untried, no, false));
+  EXPECT_TRUE(contradicts(sum, yes, no, false));
+  EXPECT_FALSE(contradicts(sum, untried, yes, false));
+  EXPECT_FALSE(contradicts(sum, no, no, false)) << "it is known";
+  EXPECT_FALSE(contradicts(sum, untried, no, true)) << "the user gave the rule";
+  EXPECT_FALSE(contradicts(mean, yes, no, false)) << "a loss is a mean, with a warning";
 }
 
 TEST(CheckResults, WhatDoesNotFitTogetherIsSaid) {

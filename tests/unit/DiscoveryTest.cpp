@@ -466,7 +466,63 @@ TEST(Discovery, NothingFitsSeveralRules) {
     EXPECT_EQ(found.rule(l), rule(expected[l])) << l;
     EXPECT_EQ(found.equal(l), Equal::NotTried) << l;
   }
-  EXPECT_NE(found.notes().find("--merge 0=RULE"), std::string::npos) << found.notes();
+  EXPECT_NE(found.notes().find("--merge 0=sum confirms it, --merge 0=RULE"), std::string::npos)
+      << found.notes();
+  EXPECT_EQ(found.discovery.warnings.size(), 4) << found.notes();
+}
+
+/// The largest number of a sample, and a rounded mean.
+Values largestAndMean(const Values &in) {
+  const at::Tensor n = in[1].toTensor();
+  return {in[0].toTensor() * n.unsqueeze(1), n.max(), n.to(at::kFloat).mean().to(at::kLong)};
+}
+
+TEST(Discovery, AMaximumThatAddsUpIsNone) {
+  for (std::vector<int64_t> numbers : {std::vector<int64_t>{0, 0, 0, 1, 2, 2}, {0, 5}, {5, 0, 0}}) {
+    const Found found =
+        discoverLeaves({at::rand({static_cast<int64_t>(numbers.size()), 3}), at::tensor(numbers)},
+                       3, largestAndMean);
+    EXPECT_EQ(found.rule(), rule(Kind::Concat));
+    EXPECT_EQ(found.rule(1), rule(Kind::List)) << numbers.size();
+    EXPECT_NE(found.notes().find("--merge 1="), std::string::npos) << found.notes();
+    EXPECT_NE(found.rule(2), rule(Kind::Sum)) << numbers.size();
+  }
+}
+
+TEST(Discovery, ZerosOfTheFirstMicroBatchAreNotBelieved) {
+  DiscoveryOptions options;
+  options.microBatches = 3;
+  const at::Tensor x = at::rand({6, 3});
+  const std::vector<int64_t> low = {0, 0, 0, 1, 2, 2}, high = {0, 0, 0, 0, 1, 2};
+  const Found differs = discoverLeaves({x, at::tensor(low)}, 3, largestAndMean, options);
+  EXPECT_EQ(differs.rule(1), rule(Kind::List)) << "0 + 1 + 2 of micro-batches, 2 of the batch";
+  EXPECT_NE(differs.notes().find("--merge 1="), std::string::npos) << differs.notes();
+  auto largest = [](const Values &in) -> Values { return {in[0], in[1].toTensor().max()}; };
+  const Values fitting = {x, at::tensor(high)};
+  EXPECT_EQ(discoverLeaves(fitting, 2, largest, options).equal(1), Equal::Yes) << "0 + 0 + 2";
+  const Found same = discoverLeaves({x, at::tensor(std::vector<int64_t>{1, 1, 1, 1, 2, 2})}, 3,
+                                    largestAndMean, options);
+  EXPECT_EQ(same.rule(1), rule(Kind::List)) << "1, 1 and 2";
+  options.merges = {{"1", rule(Kind::Sum)}};
+  EXPECT_EQ(discoverLeaves({x, at::tensor(low)}, 3, largestAndMean, options).rule(1),
+            rule(Kind::Sum));
+}
+
+TEST(Discovery, AllSamplesDecideWhatIsCutAsInACompile) {
+  // Only the whole of y gives the largest of its numbers.
+  auto largest = [](const Values &in) -> Values {
+    return {in[0].toTensor() * 2, in[1].toTensor().max()};
+  };
+  const Values inputs = {at::rand({6, 3}), at::tensor(std::vector<int64_t>{5, 5, 0, 0, 2, 1})};
+  DiscoveryOptions options;
+  for (int64_t microBatches : {1, 3}) {
+    options.microBatches = microBatches;
+    const Found found = discoverLeaves(inputs, 2, largest, options);
+    EXPECT_EQ(found.dim(0), 0) << microBatches;
+    EXPECT_EQ(found.dim(1), std::nullopt) << microBatches;
+    EXPECT_EQ(found.rule(1), rule(Kind::Same)) << microBatches;
+    EXPECT_NE(found.notes().find("--batch-dim y=none confirms it"), std::string::npos);
+  }
 }
 
 TEST(Discovery, NearlyAMeanIsNone) {
