@@ -1,6 +1,5 @@
 #include "compiler/ExampleRuns.h"
 
-#include "compiler/TrainingMode.h"
 #include "compiler/samples/SampleNotes.h"
 #include "ir/NodeInfo.h"
 #include "ir/TorchError.h"
@@ -158,7 +157,7 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   options.trains = mode.training == true;
   options.trustsSizes = holdsAny(model, mayRunForEverAtOtherSizes);
   options.writesState = writesState;
-  options.norms = normsInTrainingMode(model);
+  options.norms = choices.norms;
   const bool onlyDropout = options.trains && !holdsAny(model, drawsOtherThanDropout);
   auto runWithoutDropout = [&](std::vector<std::vector<Values>> experiments,
                                const RunRules &rules) {

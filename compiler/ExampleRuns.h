@@ -38,6 +38,7 @@ struct ExampleStudy {
 struct ExampleChoices {
   std::vector<bool> batchDimGiven; // by argument; the dimension is in the signature
   std::vector<GivenMerge> merges;
+  std::string norms; // modules whose batch norms run in training mode, see TrainingModules
 };
 
 /// Runs the source at the example's batch size and, if it accepts them, at other sizes, and sets

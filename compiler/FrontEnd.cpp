@@ -234,6 +234,7 @@ llvm::Expected<Model> FrontEnd::normalise(const NormaliseAgain &how) {
 
 llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model, PassContext &context,
                                                   const std::vector<c10::IValue> &inputs,
+                                                  const std::string &norms,
                                                   DecidesAlike decidesAlike) {
   std::vector<bool> given = TRY(applyBatchDims(model.signature, options_.batchDims));
   if (options_.inputs.empty()) {
@@ -255,8 +256,9 @@ llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model, PassContext &con
   }
   std::vector<Values> examples = TRY(allExamples(model, inputs));
   phases_.begin("running the source on the example");
-  ExampleStudy study = TRY(runSource(path_, sourceMode(), model, context, examples,
-                                     {given, options_.merges}, decidesAlike, phases_.progress()));
+  ExampleStudy study =
+      TRY(runSource(path_, sourceMode(), model, context, examples, {given, options_.merges, norms},
+                    decidesAlike, phases_.progress()));
   noteFixedBatch(model.signature, context, given, study);
   phases_.end("run the source on the example");
   return study;
@@ -265,10 +267,10 @@ llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model, PassContext &con
 llvm::Expected<Source> FrontEnd::study() {
   PassContext context;
   Model model = TRY(flatten(context));
+  const TrainingModules inTraining =
+      TRY(trainingModulesOf(path_, model.signature.method, sourceMode()));
   if (options_.mode == Mode::Infer)
-    if (std::string note = noteOnTrainingMode(model, options_.trainingFlag == TrainingFlag::False);
-        !note.empty())
-      context.notes.push_back(std::move(note));
+    llvm::append_range(context.notes, inTraining.notes("--infer compiles them in eval mode"));
   std::vector<c10::IValue> inputs = TRY(exampleInputs(model, options_.inputs));
   Snapshot flat, simplified; // before and after decisions by types
   if (!options_.inputs.empty()) {
@@ -287,7 +289,7 @@ llvm::Expected<Source> FrontEnd::study() {
   auto atOtherSizes = [&](llvm::ArrayRef<c10::IValue> others) {
     return decidesAlike(flat, simplified, others);
   };
-  ExampleStudy found = TRY(runExample(model, context, inputs, atOtherSizes));
+  ExampleStudy found = TRY(runExample(model, context, inputs, inTraining.norms(), atOtherSizes));
   return Source{std::move(model), std::move(context), std::move(inputs), std::move(found)};
 }
 

@@ -62,7 +62,7 @@ private:
                     llvm::ArrayRef<c10::IValue> inputs);
   llvm::Expected<ExampleStudy> runExample(Model &model, PassContext &context,
                                           const std::vector<c10::IValue> &inputs,
-                                          DecidesAlike decidesAlike);
+                                          const std::string &norms, DecidesAlike decidesAlike);
   llvm::Error explained(llvm::Error error, const Model &model,
                         const std::vector<c10::IValue> &inputs) const;
 

@@ -1,17 +1,15 @@
 // Modules that run in training mode: a model saved without eval().
 #pragma once
 
-#include "ir/Model.h"
+#include "ir/SourceMode.h"
+#include "ir/TrainingModules.h"
+#include "ir/support/Error.h"
 
 namespace pipec {
 
-/// A sentence naming the modules whose dropout, batch norm and the like run in training mode; empty
-/// if there are none. `infer`: the flags of modules were folded to eval mode, so the remaining ones
-/// are constants in the file. Needs the graph in normal form.
-std::string noteOnTrainingMode(const Model &model, bool infer);
-
-/// The modules whose batch norms run in training mode, "1, 4"; empty: none. Needs the graph in
-/// normal form.
-std::string normsInTrainingMode(const Model &model);
+/// Those that the method of the file reaches, with the flags that `mode` sets, see
+/// ir/TrainingModules.h. Errors: those of loadSource; Unreadable if LibTorch cannot read the code.
+llvm::Expected<TrainingModules>
+trainingModulesOf(const std::string &path, const std::string &method, const SourceMode &mode);
 
 } // namespace pipec

@@ -111,4 +111,6 @@ std::string reasonFirst(llvm::StringRef message) {
   return text;
 }
 
+bool isPythonStack(llvm::StringRef text) { return tracedFrame(text.split('\n').first).has_value(); }
+
 } // namespace pipec

@@ -19,4 +19,8 @@ namespace pipec {
 ///   RuntimeError: sizes differ
 std::string reasonFirst(llvm::StringRef message);
 
+/// Whether the text begins with a line of a Python stack, `/home/me/net.py(12): forward`, as the
+/// source range of a traced operator does.
+bool isPythonStack(llvm::StringRef text);
+
 } // namespace pipec

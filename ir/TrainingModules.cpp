@@ -7,17 +7,12 @@
 
 #include <fmt/format.h>
 
-#include <ATen/core/function_schema.h>
-#include <torch/csrc/jit/api/function_impl.h>
-#include <torch/csrc/jit/api/module.h>
-#include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
 
 namespace pipec {
 
 namespace {
 
-using torch::jit::Block;
 using torch::jit::Node;
 using torch::jit::Value;
 
@@ -32,97 +27,6 @@ bool isTrue(const std::optional<c10::IValue> &value) {
   return value && value->isBool() && value->toBool();
 }
 
-/// Follows calls from the method, with the values of flags that modules hand to functions.
-class Walk {
-public:
-  Walk(const torch::jit::Module &module, const std::string &method) {
-    visit(*module._ivalue()->type()->findMethod(method), {nullptr, {}, module._ivalue(), ""});
-  }
-
-  TrainingModules found;
-
-private:
-  /// One call.
-  struct Frame {
-    const Frame *caller; // null: the method itself, whose first argument is `self`
-    std::vector<Value *> arguments;
-    c10::IValue self;
-    std::string path; // of the module whose code this is
-  };
-
-  void visit(torch::jit::Function &function, const Frame &frame) {
-    torch::jit::GraphFunction *code = torch::jit::tryToGraphFunction(function);
-    if (!code)
-      return;
-    code->ensure_defined();
-    visit(*code->graph()->block(), frame);
-  }
-
-  void visit(Block &block, const Frame &frame) {
-    for (Node *node : block.nodes())
-      visit(node, frame);
-  }
-
-  void visit(Node *node, const Frame &frame) {
-    auto known = [&](Value *value) { return valueOf(value, frame); };
-    if (isInTrainingMode(node, known))
-      found.add(frame.path, node);
-    if (node->kind() == c10::prim::CallFunction) {
-      if (auto type = node->input(0)->type()->cast<c10::FunctionType>())
-        visit(*type->function(), {&frame, node->inputs().slice(1).vec(), frame.self, frame.path});
-      return;
-    }
-    if (node->kind() == c10::prim::CallMethod) {
-      const std::optional<c10::IValue> object = known(node->input(0));
-      if (object && object->isObject())
-        if (auto *method = object->toObjectRef().type()->findMethod(node->s(c10::attr::name)))
-          visit(*method, {&frame, node->inputs().vec(), *object, pathOf(node->input(0), frame)});
-      return;
-    }
-    if (Block *taken = takenBranch(node, frame))
-      return visit(*taken, frame);
-    for (Block *inner : node->blocks())
-      visit(*inner, frame);
-  }
-
-  /// Null if a run decides, and for other operators.
-  Block *takenBranch(Node *node, const Frame &frame) const {
-    if (node->kind() != c10::prim::If)
-      return nullptr;
-    const std::optional<c10::IValue> condition = valueOf(node->input(0), frame);
-    return condition && condition->isBool() ? node->blocks()[condition->toBool() ? 0 : 1] : nullptr;
-  }
-
-  std::optional<c10::IValue> valueOf(Value *value, const Frame &frame) const {
-    Node *node = value->node();
-    if (node->kind() == c10::prim::Param && node->owningBlock() == node->owningGraph()->block()) {
-      if (frame.caller)
-        return valueOf(frame.arguments[value->offset()], *frame.caller);
-      return value->offset() == 0 ? std::optional(frame.self) : std::nullopt;
-    }
-    if (node->kind() == c10::prim::GetAttr) {
-      const std::optional<c10::IValue> object = valueOf(node->input(0), frame);
-      return object && object->isObject()
-                 ? std::optional(object->toObjectRef().getAttr(node->s(c10::attr::name)))
-                 : std::nullopt;
-    }
-    if (Block *taken = takenBranch(node, frame))
-      return valueOf(taken->outputs()[value->offset()], frame);
-    return torch::jit::toIValue(value);
-  }
-
-  static std::string pathOf(Value *object, const Frame &frame) {
-    Node *node = object->node();
-    if (node->kind() == c10::prim::GetAttr) {
-      const std::string holder = pathOf(node->input(0), frame);
-      return (holder.empty() ? "" : holder + ".") + node->s(c10::attr::name);
-    }
-    return node->kind() == c10::prim::Param && frame.caller
-               ? pathOf(frame.arguments[object->offset()], *frame.caller)
-               : "";
-  }
-};
-
 } // namespace
 
 bool isInTrainingMode(Node *node, KnownValue valueOf) {
@@ -130,7 +34,11 @@ bool isInTrainingMode(Node *node, KnownValue valueOf) {
     const std::optional<c10::IValue> mean = argument(node, "running_mean", valueOf);
     return isTrue(argument(node, "use_input_stats", valueOf)) && !(mean && mean->isNone());
   }
-  if (!isTrue(argument(node, "train", valueOf)) && !isTrue(argument(node, "training", valueOf)))
+  const bool isAttention = inputNamed(node, "dropout_p") && isRandomOp(node->kind().toQualString());
+  if (isAttention && !argument(node, "dropout_p", valueOf))
+    return false; // a run decides
+  if (!isAttention && !isTrue(argument(node, "train", valueOf)) &&
+      !isTrue(argument(node, "training", valueOf)))
     return false;
   for (const char *rate : {"dropout", "p", "dropout_p"})
     if (const auto value = argument(node, rate, valueOf);
@@ -150,51 +58,103 @@ static void addTo(std::vector<std::string> &names, const std::string &name) {
     names.push_back(name);
 }
 
-void TrainingModules::add(const std::string &path, Node *node) {
-  const std::string module = path.empty() ? "the model itself" : path;
-  const std::string name = node->kind().toUnqualString();
-  addTo(modules_, module);
-  addTo(operators_, name);
-  if (isBatchNorm(name))
-    addTo(norms_, module);
+void TrainingModules::add(const std::string &path, const std::string &name, Cause cause) {
+  const Found found{path.empty() ? "the model itself" : path, name, cause};
+  if (!llvm::is_contained(found_, found))
+    found_.push_back(found);
 }
 
 void TrainingModules::add(const TrainingModules &other) {
-  for (const std::string &name : other.modules_)
-    addTo(modules_, name);
-  for (const std::string &name : other.operators_)
-    addTo(operators_, name);
-  for (const std::string &name : other.norms_)
-    addTo(norms_, name);
+  for (const Found &found : other.found_)
+    if (!llvm::is_contained(found_, found))
+      found_.push_back(found);
 }
 
-std::string TrainingModules::norms() const { return someOf(norms_, kMostNames); }
+std::vector<std::string> TrainingModules::modulesOf(llvm::ArrayRef<Cause> causes) const {
+  std::vector<std::string> modules;
+  for (const Found &found : found_)
+    if (llvm::is_contained(causes, found.cause))
+      addTo(modules, found.module);
+  return modules;
+}
 
-/// What the operators do in training mode, each kind once, in program order.
-static std::vector<std::string> effectsOf(llvm::ArrayRef<std::string> operators) {
-  std::vector<std::string> effects;
-  for (llvm::StringRef name : operators) {
-    const std::string effect =
-        name.contains("instance_norm") ? "instance norm updates its statistics in each micro-batch"
-        : isBatchNorm(name) ? "batch norm uses and updates the statistics of each micro-batch"
-                            : (startsWith(name, "rrelu") ? "rrelu" : "dropout") +
-                                  std::string(" draws random numbers");
-    if (!llvm::is_contained(effects, effect))
-      effects.push_back(effect);
+/// Other code counts for modules without an operator in training mode: a batch norm also counts its
+/// batches.
+std::vector<std::string> TrainingModules::operatorsOf(llvm::ArrayRef<Cause> causes) const {
+  auto isNamed = [&](const Found &other) {
+    return llvm::any_of(found_, [&](const Found &found) {
+      return found.module == other.module && !found.name.empty();
+    });
+  };
+  std::vector<std::string> names;
+  for (const Found &found : found_)
+    if (llvm::is_contained(causes, found.cause) && (!found.name.empty() || !isNamed(found)))
+      addTo(names, found.name);
+  return names;
+}
+
+std::string TrainingModules::norms() const {
+  std::vector<std::string> norms;
+  for (const Found &found : found_)
+    if (isBatchNorm(found.name))
+      addTo(norms, found.module);
+  return someOf(norms, kMostNames);
+}
+
+static std::string effectOf(llvm::StringRef name) {
+  if (name.empty())
+    return "the code does something else in eval mode";
+  if (name.contains("instance_norm"))
+    return "instance norm updates its statistics in each micro-batch";
+  if (isBatchNorm(name))
+    return "batch norm uses and updates the statistics of each micro-batch";
+  const bool isDropout = name.contains("dropout") || name.contains("attention") ||
+                         name.contains("lstm") || name.contains("gru") || name.contains("rnn");
+  return (isDropout                   ? "dropout"
+          : startsWith(name, "rrelu") ? "rrelu"
+                                      : name.str()) +
+         " draws random numbers";
+}
+
+/// What is in training mode, and what it does, each once.
+static std::string explain(llvm::ArrayRef<std::string> names) {
+  std::vector<std::string> shown, effects;
+  for (const std::string &name : names) {
+    addTo(shown, name.empty() ? "code that reads the flag training" : name);
+    addTo(effects, effectOf(name));
   }
-  return effects;
+  return fmt::format("({}): {}", llvm::join(shown, ", "), llvm::join(effects, ", "));
 }
 
-std::string TrainingModules::note(const std::string &help) const {
-  if (modules_.empty())
-    return "";
-  return fmt::format("{} {} in training mode ({}): {}; {}", someOf(modules_, kMostNames),
-                     modules_.size() == 1 ? "is" : "are", llvm::join(operators_, ", "),
-                     llvm::join(effectsOf(operators_), ", "), help);
+static const char *isOrAre(llvm::ArrayRef<std::string> names) {
+  return names.size() == 1 ? "is" : "are";
 }
 
-TrainingModules trainingModules(const torch::jit::Module &module, const std::string &method) {
-  return Walk(module, method).found;
+std::vector<std::string> TrainingModules::notes(const std::string &help) const {
+  std::vector<std::string> notes;
+  const std::vector<std::string> all = modulesOf({Cause::Flag, Cause::Constant}),
+                                 constant = modulesOf({Cause::Constant}),
+                                 traces = modulesOf({Cause::Trace});
+  std::string remedy = help;
+  if (!constant.empty() && !modulesOf({Cause::Flag}).empty())
+    remedy += fmt::format(", but not {}: the code there has the mode as a constant, as traces and "
+                          "dropout(x, training=True) do",
+                          someOf(constant, kMostNames));
+  else if (!constant.empty())
+    remedy = "the code has the mode as a constant, which --infer does not change; save the model "
+             "after model.eval(), or trace it then; dropout(x, training=True) draws in any mode";
+  if (!all.empty())
+    notes.push_back(fmt::format("{} {} in training mode {}; {}", someOf(all, kMostNames),
+                                isOrAre(all), explain(operatorsOf({Cause::Flag, Cause::Constant})),
+                                remedy));
+  if (!traces.empty())
+    notes.push_back(fmt::format("{} {} saved in training mode and {} random numbers ({}), which "
+                                "--infer does not change; if the model draws in training mode "
+                                "only, trace it after model.eval()",
+                                someOf(traces, kMostNames), isOrAre(traces),
+                                traces.size() == 1 ? "draws" : "draw",
+                                llvm::join(operatorsOf({Cause::Trace}), ", ")));
+  return notes;
 }
 
 } // namespace pipec

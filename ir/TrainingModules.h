@@ -1,7 +1,8 @@
-// Modules that run in training mode: dropout, batch norm and the like of a model saved without
-// eval().
+// Modules that run in training mode, of a model saved without eval(): dropout, batch norm, and code
+// that reads the flag `training`.
 #pragma once
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <ATen/core/ivalue.h>
@@ -21,40 +22,47 @@ namespace pipec {
 /// The value that is known without running anything; nothing if it depends on a run.
 using KnownValue = llvm::function_ref<std::optional<c10::IValue>(torch::jit::Value *)>;
 
-/// Whether a flag puts the operator into training mode. Recurrent layers without dropout compute
-/// the same in both modes, and normalisation without running statistics uses those of the batch in
-/// eval mode too.
+/// Whether the operator runs in training mode: by its flag, or as attention with a dropout rate.
+/// Recurrent layers without dropout compute the same in both modes, and normalisation without
+/// running statistics uses those of the batch in eval mode too.
 bool isInTrainingMode(torch::jit::Node *node, KnownValue valueOf);
 
-/// What --infer does not change, and what it leaves out.
-inline const std::string kConstantMode =
-    "the code has the mode as a constant, which --infer does not change; save the model after "
-    "model.eval(), or trace it then; dropout(x, training=True) draws in any mode";
-inline const std::string kUnlessConstant =
-    ", but not where the code has the mode as a constant, as traces and dropout(x, training=True) "
-    "do";
-
-/// Names of modules and operators in training mode, each once, in program order.
+/// Names of modules in training mode and of what runs in them, each once, in program order.
 class TrainingModules {
 public:
-  /// An operator isInTrainingMode() of the module at `path`.
-  void add(const std::string &path, torch::jit::Node *node);
+  /// Why training mode runs.
+  enum class Cause {
+    Flag,     // the module's code reads the flag `training` of a module, and would do something
+              // else in eval mode
+    Constant, // an operator has the mode as a constant
+    Trace     // a trace in training mode draws; whether eval mode would is not in it
+  };
+  /// `name`: of the operator; empty: other code that reads the flag.
+  void add(const std::string &path, const std::string &name, Cause cause);
   /// Those of another method.
   void add(const TrainingModules &other);
   /// Modules whose batch norms use the statistics of each micro-batch, "1, 4"; empty: none.
   std::string norms() const;
-  bool empty() const { return modules_.empty(); }
 
-  /// "norm, drop are in training mode (batch_norm, dropout): ...; HELP". Empty if there are none.
-  std::string note(const std::string &help) const;
+  /// "norm, drop are in training mode (batch_norm, dropout): ...; HELP", and a sentence for traces.
+  /// `help` says how to run in eval mode those that read their flag. Empty if there are none.
+  std::vector<std::string> notes(const std::string &help) const;
 
 private:
-  std::vector<std::string> modules_, operators_;
-  std::vector<std::string> norms_; // those of modules_ that have a norm
+  struct Found {
+    std::string module, name;
+    Cause cause;
+    bool operator==(const Found &) const = default;
+  };
+  std::vector<std::string> modulesOf(llvm::ArrayRef<Cause> causes) const;
+  std::vector<std::string> operatorsOf(llvm::ArrayRef<Cause> causes) const;
+
+  std::vector<Found> found_;
 };
 
-/// Those that a method reaches, by the flags that the module has now. Branches that flags switch
-/// off do not count. A module that only a run chooses is not found.
+/// Those whose code does something else in training mode in this method, by the flags that the
+/// module has now. Branches that constants and attributes switch off do not count, nor does code
+/// that reads a flag and computes the same in both modes. See TrainingWalk.
 TrainingModules trainingModules(const torch::jit::Module &module, const std::string &method);
 
 } // namespace pipec

@@ -143,11 +143,9 @@ llvm::Error Reference::Impl::noteTrainingMode() {
   if (calls > 0 || training || options.mode.training == true)
     return llvm::Error::success();
   return guardTorchVoid(ExitCode::Internal, path + ": reading training flags", [&] {
-    const TrainingModules found = trainingModules(*module, options.method);
-    if (!found.empty())
-      notes.push_back(found.note(options.mode.training == false
-                                     ? kConstantMode
-                                     : "--infer runs them in eval mode" + kUnlessConstant));
+    for (std::string &note :
+         trainingModules(*module, options.method).notes("--infer runs them in eval mode"))
+      notes.push_back(std::move(note));
   });
 }
 

@@ -51,8 +51,8 @@ llvm::Error inspectModel(const InspectCommand &command) {
     printDocument(command, tree.modules, costs);
   else
     printModules(toStdout(), tree.modules, costs);
-  if (!tree.trainingNote.empty())
-    printNote(tree.trainingNote);
+  for (const std::string &note : tree.trainingNotes)
+    printNote(note);
   return llvm::Error::success();
 }
 

@@ -66,15 +66,14 @@ llvm::Expected<ModuleTree> readModuleTree(const std::string &path, const std::st
   return guardTorch(ExitCode::Unreadable, path + ": listing the modules", [&] {
     Walk walk;
     walk.visit(module, "", 0);
-    ModuleTree tree{walk.take(), ""};
+    ModuleTree tree{walk.take(), {}};
     TrainingModules found;
     if (module.find_method(method))
       found = trainingModules(module, method);
     else // a class without forward: any of its methods may be compiled
       for (const torch::jit::Method &other : module.get_methods())
         found.add(trainingModules(module, other.name()));
-    tree.trainingNote =
-        found.note("pipe-compile --infer compiles them in eval mode" + kUnlessConstant);
+    tree.trainingNotes = found.notes("pipe-compile --infer compiles them in eval mode");
     return tree;
   });
 }

@@ -24,7 +24,7 @@ struct ModuleNode {
 
 struct ModuleTree {
   std::vector<ModuleNode> modules;
-  std::string trainingNote; // names what `method` runs in training mode; empty if nothing
+  std::vector<std::string> trainingNotes; // name what `method` runs in training mode
 };
 
 /// Reads the tree through a mapping; no weight is read. Errors: those of loadMapped.
