@@ -64,6 +64,14 @@ public:
     tryWhole(plain);
   }
 
+  /// Whether the model takes the whole batch with samples that are repeated as they are.
+  bool takesWhole() {
+    auto takes = [&](const Values &base) {
+      return refusalOf(trial_.whole, {resized(base, dims_, kWholeSamples)}).empty();
+    };
+    return takes(trial_.base) || (isUneven_ && takes(example_));
+  }
+
   /// Runs the example, unless its result is known. Errors: the model's.
   llvm::Error runExample() {
     if (trial_.example.results.empty() && !exampleError_) {
@@ -311,6 +319,15 @@ llvm::Expected<CutTrial> tryCut(const CutCandidate &candidate, const Values &exa
     trial.refusal = std::move(refusal);
   TRY(experiments.runExample());
   return trial;
+}
+
+bool takesOtherSize(const CutCandidate &candidate, const Values &example, ModelRuns runAll) {
+  CutTrial trial;
+  trial.candidate = candidate;
+  trial.example.calls = {ownCopies(example)};
+  bool takes = false; // also if the arguments cannot be resized
+  guarded([&] { takes = Trial(trial, runAll).takesWhole(); });
+  return takes;
 }
 
 void varyExample(CutTrial &trial, ModelRuns runAll) {

@@ -68,6 +68,10 @@ struct CutTrial {
 llvm::Expected<CutTrial> tryCut(const CutCandidate &candidate, const Values &example,
                                 std::optional<c10::IValue> exampleResult, ModelRuns runAll);
 
+/// Whether the model takes another batch size in this way: one run, for a way that is of no use
+/// otherwise.
+bool takesOtherSize(const CutCandidate &candidate, const Values &example, ModelRuns runAll);
+
 /// More whole batches, of 6 and of 4 samples, each with its two halves and with several sets of
 /// values, also with the same samples in both halves: then a sum is twice that of a half, and a
 /// maximum is not. A number that adds up over 5 = 3 + 2 by coincidence, such as x.size(0) // 2 or

@@ -80,9 +80,11 @@ private:
   }
 
   llvm::Error tryGroup(llvm::ArrayRef<CutCandidate> candidates) {
+    const bool first = !best_;
+    const bool open = first || best_->fit >= CutFit::Unrelated || best_->fit == CutFit::Reduced;
     std::optional<CutWay> best;
     for (const CutCandidate &candidate : candidates) {
-      std::optional<CutWay> way = TRY(tryWay(candidate));
+      std::optional<CutWay> way = TRY(tryWay(candidate, /*mayBeFixed=*/!best && open));
       if (way && (!best || (way->fit < best->fit && winsOver(*way, *best))))
         best = std::move(*way);
       if (best && best->fit == CutFit::Equal)
@@ -95,13 +97,11 @@ private:
       }
       return llvm::Error::success();
     }
-    const bool first = !best_;
     const bool better =
         best &&
         (first || (best->fit < best_->fit && best->allFollow() && winsOver(*best, *best_)) ||
          (best->fit == CutFit::Equal && best->allFollow() && best_->turnsBatch() &&
           !best->turnsBatch()));
-    const bool open = first || best_->fit >= CutFit::Unrelated || best_->fit == CutFit::Reduced;
     if (best && best->fit >= CutFit::NoParts && open)
       notCut_ = named_ ? "" : reasonNotToCut(*best);
     else if (best && best->fit != CutFit::Equal && open)
@@ -161,9 +161,10 @@ private:
     return llvm::Error::success();
   }
 
-  /// Returns nullopt if the example does not run in this way, and keeps the first such error.
+  /// Returns nullopt if the example does not run in this way, and keeps the first such error; also,
+  /// without `mayBeFixed`, if no other batch size does, because such a way wins against none.
   /// Errors: those of the comparison.
-  llvm::Expected<std::optional<CutWay>> tryWay(CutCandidate candidate) {
+  llvm::Expected<std::optional<CutWay>> tryWay(CutCandidate candidate, bool mayBeFixed = false) {
     if (candidate.batch < options_.microBatches && (best_ || firstError_))
       return std::nullopt;
     waysTried_.push_back(candidate.dims);
@@ -174,6 +175,8 @@ private:
         candidate.batch = std::max<int64_t>(2, candidate.batch);
       example = firstSamples(inputs_, candidate.dims, candidate.batch);
     }
+    if (!mayBeFixed && !takesOtherSize(candidate, example, runAll_))
+      return std::nullopt;
     // One run of the inputs themselves is enough for all ways.
     llvm::Expected<CutTrial> trial =
         tryCut(candidate, example, isWhole_ ? whole_ : std::nullopt, runAll_);

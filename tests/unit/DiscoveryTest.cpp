@@ -11,6 +11,8 @@
 #include <ATen/core/Dict.h>
 #include <ATen/core/List.h>
 
+#include <map>
+
 namespace pipec {
 namespace {
 
@@ -418,6 +420,25 @@ TEST(Discovery, AFixedSizeStaysFixed) {
   EXPECT_FALSE(found.signature.batchSymbolic);
   EXPECT_EQ(found.dim(0), 0);
   EXPECT_EQ(found.dim(1), std::nullopt);
+}
+
+TEST(Discovery, AWayThatCannotWinIsRefusedOnce) {
+  // Samples affect each other, so other ways are tried: rows alone, and factors alone.
+  std::map<std::pair<int64_t, int64_t>, size_t> refused; // rows and factors, number of calls
+  const Found found =
+      discoverLeaves({at::randn({2, 3}), at::randn({2})}, 1, [&](const Values &in) -> Values {
+        const at::Tensor x = in[0].toTensor(), y = in[1].toTensor();
+        if (x.size(0) != y.size(0)) {
+          ++refused[{x.size(0), y.size(0)}];
+          throw std::runtime_error("expected as many factors as rows");
+        }
+        return {x.sub(x.mean(0)).mul(y.unsqueeze(1))};
+      });
+  EXPECT_EQ(found.dim(0), 0);
+  EXPECT_EQ(found.dim(1), 0);
+  EXPECT_EQ(found.equal(), Equal::No);
+  const std::map<std::pair<int64_t, int64_t>, size_t> once = {{{5, 2}, 1}, {{2, 5}, 1}};
+  EXPECT_EQ(refused, once);
 }
 
 TEST(Discovery, OfDependentWaysTheOneThatMergesEveryResultWins) {
