@@ -7,6 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/util/Type.h>
+#include <torch/csrc/autograd/functions/tensor.h>
 
 #include <numeric>
 #include <typeinfo>
@@ -140,13 +141,21 @@ void SplitWalk::findMiddles(const Graph &graph, const std::vector<bool> &onWay) 
 }
 
 void SplitWalk::divideEdges(const Graph &graph, const std::vector<bool> &behind) {
-  for (Middle &middle : middles_)
+  for (Middle &middle : middles_) {
+    bool isDivided = false;
     for (const ag::Edge &edge : middle.node->next_edges()) {
       const std::optional<size_t> next = graph.find(edge);
       const bool isWeight = next && behind[*next];
       middle.toInputs.push_back(isWeight ? ag::Edge() : edge);
       middle.toWeights.push_back(isWeight ? edge : ag::Edge());
+      isDivided |= edge.is_valid() && !isWeight;
     }
+    // Such a node holds the node of the written operator, whose edges must stay the same as its
+    // own.
+    if (isDivided && dynamic_cast<const ag::CopySlices *>(middle.node.get()))
+      whyWhole_ = "a write in place into a part of a value gives the gradients of weights and of "
+                  "inputs together";
+  }
 }
 
 std::vector<at::Tensor> SplitWalk::walkToInputs(StartNode::Roots roots) {

@@ -64,6 +64,7 @@ private:
 
   /// `onWay`: outputs, and what leads from them to an input or another output.
   void findMiddles(const Graph &graph, const std::vector<bool> &onWay);
+  /// Sets whyWhole_ if the edges of a middle must stay together.
   void divideEdges(const Graph &graph, const std::vector<bool> &behind);
 
   struct Middle {

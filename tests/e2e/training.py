@@ -147,6 +147,21 @@ class Chosen(nn.Module):
         return mse(self.c(torch.tanh(self.b(z)) + y))
 
 
+class PartWritten(nn.Module):
+    """A weight is written into a part of a value, if the values say so: the write stays in place."""
+
+    def __init__(self, width: int = 8):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.tanh(self.b(torch.tanh(self.a(x)))) * 1.0
+        if bool(x.sum() > 0):
+            y[:, :3] = self.c(x)[:, :3]
+            y[:, 4:].mul_(self.b.bias[4:])
+        return mse(self.c(y))
+
+
 class HalfTied(nn.Module):
     """Shared weights of two dtypes."""
 
@@ -251,6 +266,24 @@ class Training(e2e.Case):
         expected = torch.load("expected.pt")
         self.assertIn("a.weight", expected)
         self.sameBits(expected, torch.load("grads.pt"))
+        self.sameBits(expected, torch.load("split.pt"))
+
+    def testAWeightIsWrittenIntoAPartOfAValue(self):
+        """The compile says so where an example takes that way, and a micro-batch whose example did not take it has the same gradients."""
+        model, schedule = self.saved(PartWritten, torch.rand(4, 8)), ["--at", "b", "--schedule", "zb-h1"]
+        count, report = self.trained(*model, *schedule, target="whole.pipe")
+        self.assertEqual(count, 6)
+        why = "a write in place into a part of a value gives the gradients of weights and of inputs together"
+        self.assertEqual(self.wholeStages(report), [f"stage 1 cannot split its backward: {why}"])
+        self.assertEqual(e2e.plan("whole.pipe")["training"]["why_whole"], ["", why])
+        torch.save((-torch.rand(4, 8),), "PartWritten.inputs.pt")
+        _, report = self.trained(*model, *schedule, target="split.pipe")
+        self.assertEqual(self.wholeStages(report), [])
+        torch.save((torch.cat([torch.rand(2, 8), -torch.rand(2, 8)]),), "both.pt")
+        for name, run in (("expected", ["PartWritten.pt"]), ("whole", ["whole.pipe"]), ("split", ["split.pipe", "--verify", "run"])):
+            self.pipec(0, "pipe-run", *run, "--train", "--inputs", "both.pt", "--microbatches", 2, "--emit-grads", f"{name}.pt", "--force")
+        expected = torch.load("expected.pt")
+        self.sameBits(expected, torch.load("whole.pt"))
         self.sameBits(expected, torch.load("split.pt"))
 
     def testTheLossAmongSeveralResults(self):

@@ -264,7 +264,6 @@ TEST_F(StageTapeTest, twoUsesInARowCanBeSplitADerivedValueCannot) {
   EXPECT_TRUE(sameBits(llvm::cantFail(split.weightGradients())[0][0], expected.attributes[0][0]));
 }
 
-/// What only I needs is free after I; what W needs is not.
 /// A product, as a library of operators writes it. Its backward counts its runs.
 struct LibraryProduct : torch::autograd::Function<LibraryProduct> {
   static inline int backwards = 0;
@@ -297,6 +296,64 @@ TEST_F(StageTapeTest, aFunctionOfALibraryRunsItsBackwardOnce) {
   EXPECT_TRUE(sameBits(found.attributes[0][0], at::matmul(x.t(), gy).detach()));
 }
 
+/// A write in place into a part of a value is one node around the written operator's.
+TEST_F(StageTapeTest, aWriteOfAWeightIntoAPartOfAValueIsWhole) {
+  const auto scaled = [](Values in, Values w) -> llvm::Expected<Values> {
+    const at::Tensor h = at::tanh(at::matmul(in[0].toTensor(), w[0].toTensor())).mul(1.5);
+    h.narrow(1, 0, 2).mul_(w[1].toTensor());
+    return Values{h.sin()};
+  };
+  const auto replaced = [](Values in, Values w) -> llvm::Expected<Values> {
+    const at::Tensor h = at::matmul(w[0].toTensor(), w[0].toTensor().t()).narrow(0, 0, 3).mul(2);
+    h.narrow(1, 0, 2).copy_(in[0].toTensor().narrow(1, 1, 2).mul(w[1].toTensor()));
+    return Values{h.sin()};
+  };
+  const at::Tensor x = weight({3, 4}), a = weight({4, 4}), b = weight({2}), gy = at::randn({3, 4});
+  for (const StageTape::Run run : {StageTape::Run(scaled), StageTape::Run(replaced)}) {
+    const Values plain = llvm::cantFail(run({x}, {a, b}));
+    const auto expected = torch::autograd::grad({plain[0].toTensor()}, {x, a, b}, {gy});
+    StageTape tape = record({x}, {{a, 1}, {b, 1}}, WeightUses::Apart, run);
+    EXPECT_EQ(tape.whyWhole(), "a write in place into a part of a value gives the gradients of "
+                               "weights and of inputs together");
+    const StageGradients found = llvm::cantFail(tape.backward({{gy}}, {{}}));
+    EXPECT_TRUE(sameBits(found.inputs[0][0], expected[0]));
+    EXPECT_TRUE(sameBits(found.attributes[0][0], expected[1]));
+    EXPECT_TRUE(sameBits(found.attributes[1][0], expected[2]));
+  }
+}
+
+/// Such a node has only inputs behind it in the first, only weights in the others.
+TEST_F(StageTapeTest, aWriteIntoAPartThatNeedNotBeDividedIsSplit) {
+  const auto run = [](Values in, Values w) -> llvm::Expected<Values> {
+    const at::Tensor h = at::matmul(in[0].toTensor(), w[0].toTensor());
+    h.narrow(1, 0, 2).mul_(in[0].toTensor().narrow(1, 1, 2));
+    const at::Tensor derived = w[1].toTensor().mul(0.5);
+    derived.narrow(1, 0, 2).add_(w[2].toTensor());
+    const at::Tensor result = w[3].toTensor().mul(0.5);
+    result.narrow(1, 0, 2).mul_(w[4].toTensor());
+    return Values{at::matmul(h, derived), result};
+  };
+  const at::Tensor x = weight({3, 4}), gy = at::randn({3, 4}), gr = at::randn({4, 4});
+  const std::vector<at::Tensor> w = {weight({4, 4}), weight({4, 4}), weight({2}), weight({4, 4}),
+                                     weight({2})};
+  const Values plain = llvm::cantFail(run({x}, {w[0], w[1], w[2], w[3], w[4]}));
+  std::vector<at::Tensor> wanted = {x};
+  llvm::append_range(wanted, w);
+  const auto expected =
+      torch::autograd::grad({plain[0].toTensor(), plain[1].toTensor()}, wanted, {gy, gr});
+  std::vector<TapedAttribute> attributes;
+  for (const at::Tensor &each : w)
+    attributes.push_back({each, 1});
+  StageTape tape = record({x}, attributes, WeightUses::Apart, run);
+  ASSERT_EQ(tape.whyWhole(), "");
+  const StageGradients first = llvm::cantFail(tape.inputGradients({{gy}, {gr}}, {{}}));
+  EXPECT_TRUE(sameBits(first.inputs[0][0], expected[0]));
+  const std::vector<ValueGradients> later = llvm::cantFail(tape.weightGradients());
+  for (size_t k = 0; k < w.size(); ++k)
+    EXPECT_TRUE(sameBits(later[k][0], expected[k + 1])) << k;
+}
+
+/// What only I needs is free after I; what W needs is not.
 TEST_F(StageTapeTest, inputGradientsFreeWhatWeightGradientsDoNotNeed) {
   const at::Tensor x = weight({3, 4}), a = weight({4, 4});
   std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>> ofI, ofW;
