@@ -568,8 +568,10 @@ TEST(Discovery, ZerosOfTheFirstMicroBatchAreNotBelieved) {
   EXPECT_NE(differs.notes().find("--merge 1="), std::string::npos) << differs.notes();
   auto largest = [](const Values &in) -> Values { return {in[0], in[1].toTensor().max()}; };
   const Values fitting = {x, at::tensor(high)};
-  EXPECT_EQ(discoverLeaves(fitting, 2, largest, options).rule(1), rule(Kind::List))
-      << "0 + 0 + 2, but other labels contradict the sum";
+  const Found whole = discoverLeaves(fitting, 2, largest, options);
+  EXPECT_EQ(whole.equal(1), Equal::Yes) << "0 + 0 + 2";
+  EXPECT_EQ(whole.rule(1), rule(Kind::Same)) << "other labels contradict the sum: y stays whole";
+  EXPECT_EQ(whole.dim(1), std::nullopt);
   const Found same = discoverLeaves({x, at::tensor(std::vector<int64_t>{1, 1, 1, 1, 2, 2})}, 3,
                                     largestAndMean, options);
   EXPECT_EQ(same.rule(1), rule(Kind::List)) << "1, 1 and 2";
