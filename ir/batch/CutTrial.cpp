@@ -126,6 +126,25 @@ public:
     return found;
   }
 
+  std::vector<Halves> differently(bool moves) {
+    constexpr int64_t kHalf = 3;
+    std::vector<Halves> found;
+    for (double factor : {1.0, 4.0, -4.0}) {
+      Values values = resized(example_, dims_, 2 * kHalf);
+      if (moves)
+        values = movedNumbers(values, dims_, factor);
+      else if (factor < 0)
+        break; // only two ways to mix labels
+      bool distinct = false;
+      values = spread(mixedLabels(values, dims_, /*inBoth=*/factor != 4), dims_, 1, Spread::Counts,
+                      distinct);
+      const Halves one = partsOf(values, {kHalf, kHalf});
+      if (!one.whole.results.empty() && !one.parts.results.empty())
+        found.push_back(one);
+    }
+    return found;
+  }
+
   Halves own(const Values &inputs, llvm::ArrayRef<int64_t> samples) {
     return partsOf(resized(inputs, dims_, sumOf(samples)), samples);
   }
@@ -340,6 +359,12 @@ HalvesTrial tryHalves(CutTrial &trial, ModelRuns runAll) {
   if (std::string refusal = guarded([&] { found = Trial(trial, runAll).halves(); });
       !refusal.empty())
     found.refusal = std::move(refusal);
+  return found;
+}
+
+std::vector<Halves> tryOtherValues(CutTrial &trial, bool moves, ModelRuns runAll) {
+  std::vector<Halves> found;
+  guarded([&] { found = Trial(trial, runAll).differently(moves); });
   return found;
 }
 

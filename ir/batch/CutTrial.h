@@ -82,6 +82,11 @@ struct HalvesTrial {
 };
 HalvesTrial tryHalves(CutTrial &trial, ModelRuns runAll);
 
+/// Whole batches of 6 samples, each with its two halves, for results that the experiments above do
+/// not show: labels that are equal in the example differ. `moves`: so do fractions, by amounts that
+/// make a 0 or an infinite number something else. What does not run is left out.
+std::vector<Halves> tryOtherValues(CutTrial &trial, bool moves, ModelRuns runAll);
+
 /// A whole batch that is taken evenly from `inputs`, and its parts of `samples` samples. Nothing is
 /// said of what does not run.
 Halves tryOwnSamples(CutTrial &trial, const Values &inputs, llvm::ArrayRef<int64_t> samples,

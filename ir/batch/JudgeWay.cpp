@@ -6,6 +6,7 @@
 #include "ir/batch/GivenMerges.h"
 #include "ir/batch/MergeRules.h"
 #include "ir/batch/ResultTree.h"
+#include "ir/batch/RulesTrial.h"
 #include "ir/batch/TrialSpecs.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/support/Try.h"
@@ -72,10 +73,12 @@ llvm::Error judgeTrial(CutWay &way, const DiscoveryOptions &options, ModelRuns r
     if (findRule(way, leaves, l, options))
       doubtful.push_back(l);
   const std::string unconfirmed = checkDoubtful(signature, trial, doubtful, runAll);
+  const RulesTrial others = tryRules(way, leaves, doubtful, options.drawsRandom(), runAll);
   TRY(giveMerges(signature, options.merges));
   way.checks = trial.runs() ? checkResults(signature, leaves, trial.notTried(options.drawsRandom()))
                             : checkDoubled(signature, trial, options.drawsRandom());
   doubtSums(way.checks, signature, doubtful, unconfirmed);
+  takeChecks(way, others);
   doubtListedValues(way.checks, signature, options.listsValues);
   if (trial.runs() && options.valueDependentDraw().empty())
     way.mixing = crossTalk(signature, leaves, outputPaths(signature));

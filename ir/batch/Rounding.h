@@ -15,7 +15,10 @@ inline constexpr double kReducedRounding = 5e-5;
 double roundingOf(at::ScalarType type);
 double reducedRoundingOf(at::ScalarType type);
 
-/// An absolute tolerance for comparisons with `value`: 0 if it holds no fractions.
+/// The largest absolute value among the finite fractions of a tensor; 0: it has none.
+double largestFinite(const at::Tensor &tensor);
+
+/// An absolute tolerance for comparisons with `value`: 0 if it holds no finite fractions.
 double toleranceFor(const c10::IValue &value);
 
 } // namespace pipec

@@ -1,13 +1,17 @@
 #include "ir/batch/TrialValues.h"
 
 #include "ir/batch/MicroBatch.h"
+#include "ir/batch/Rounding.h"
 #include "ir/values/MapTensors.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/isfinite.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros_like.h>
 
+#include <array>
 #include <cmath>
 
 namespace pipec {
@@ -32,6 +36,22 @@ at::Tensor rearranged(const at::Tensor &tensor) {
 bool isOneLabel(const at::Tensor &tensor) {
   return tensor.dim() == 1 && tensor.eq(tensor[0]).all().item<bool>() &&
          (tensor.scalar_type() == at::kBool || tensor[0].gt(0).item<bool>());
+}
+
+/// Whether it has one number per index of dimension `dim`, equal for all.
+bool hasEqualNumbers(const at::Tensor &tensor, int64_t dim) {
+  return tensor.defined() && dim < tensor.dim() && tensor.layout() == at::kStrided &&
+         !tensor.is_quantized() && !tensor.is_complex() && tensor.numel() > 1 &&
+         tensor.numel() == tensor.size(dim) && tensor.eq(tensor.flatten()[0]).all().item<bool>();
+}
+
+/// 0 and 1 are likely to be flags, other whole numbers labels that have a smaller one.
+at::Tensor otherNumber(const at::Tensor &one) {
+  if (one.scalar_type() == at::kBool)
+    return one.logical_not();
+  if (one.eq(0).item<bool>())
+    return one.add(1);
+  return one.is_floating_point() || one.lt(0).item<bool>() ? at::zeros_like(one) : one.sub(1);
 }
 
 void changeNumbers(at::Tensor &row, bool isLabel, int64_t repeated, Spread how) {
@@ -135,6 +155,54 @@ Values spread(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t s
         changeNumbers(row, isLabel, repeated, how);
     }
     distinct = distinct || !copied.toTensor().equal(tensor);
+    return copied.toTensor();
+  });
+}
+
+bool hasEqualLabels(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims) {
+  bool any = false;
+  mapCut(inputs, dims, [&](const at::Tensor &tensor, int64_t dim) {
+    any = any || hasEqualNumbers(tensor, dim);
+    return tensor;
+  });
+  return any;
+}
+
+Values mixedLabels(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, bool inBoth) {
+  const std::array<bool, 6> changes = {false, inBoth, inBoth, !inBoth, false, true};
+  at::NoGradGuard noGrad;
+  Values result;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    result.push_back(
+        mapTensors(inputs[i], dims[i], [&](const at::Tensor &tensor, std::optional<int64_t> dim) {
+          if (!hasEqualNumbers(tensor, dim.value_or(0)))
+            return tensor;
+          const c10::IValue copied = ownCopies({c10::IValue(tensor)}).front();
+          at::Tensor flat = copied.toTensor().squeeze();
+          const at::Tensor other = otherNumber(flat[0].clone());
+          for (int64_t k = 0; k < flat.numel(); ++k)
+            if (changes[static_cast<size_t>(k) % changes.size()])
+              flat[k].copy_(other);
+          return copied.toTensor();
+        }));
+  return result;
+}
+
+Values movedNumbers(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, double factor) {
+  return mapCut(inputs, dims, [&](const at::Tensor &tensor, int64_t dim) {
+    if (!tensor.is_floating_point() || tensor.layout() != at::kStrided || tensor.is_quantized() ||
+        hasEqualNumbers(tensor, dim))
+      return tensor;
+    const c10::IValue copied = ownCopies({c10::IValue(tensor)}).front();
+    const double largest = largestFinite(tensor);
+    const at::Tensor wave = at::arange(tensor.numel(), at::kDouble)
+                                .mul(2.4)
+                                .add(1)
+                                .sin()
+                                .mul(0.4 * (largest > 0 ? largest : 1))
+                                .view(tensor.sizes());
+    const at::Tensor finite = tensor.masked_fill(tensor.isfinite().logical_not(), 0);
+    copied.toTensor().copy_(finite.add(wave).mul(factor));
     return copied.toTensor();
   });
 }

@@ -34,6 +34,19 @@ at::Tensor otherValues(const at::Tensor &tensor, double factor);
 /// Changes the values of one sample.
 Values poke(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t sample);
 
+/// Whether an argument that is cut has one number per sample, equal for all, such as a label or a
+/// mask: then the example does not show what depends on it.
+bool hasEqualLabels(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims);
+
+/// The arguments with two different numbers in place of such equal ones, also in arguments that are
+/// not cut. Two halves of 3 samples have unequally many of each: `inBoth` says whether the first
+/// one has both.
+Values mixedLabels(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, bool inBoth);
+
+/// The fractions of arguments that are cut, moved by up to 0.4 of the largest one, so that none is
+/// 0 or infinite, and then multiplied by `factor`. Labels as above stay.
+Values movedNumbers(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, double factor);
+
 /// How whole numbers of a repeated sample change. Counts: the number of occurrences of a value
 /// changes from sample to sample, as for tokens and ignored labels of real samples. Order: every
 /// other sample is reversed, which keeps the existing values.

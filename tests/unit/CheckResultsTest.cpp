@@ -5,6 +5,9 @@
 
 #include <ATen/Functions.h>
 
+#include <cmath>
+#include <limits>
+
 namespace pipec {
 namespace {
 
@@ -54,6 +57,45 @@ TEST(CheckResults, RoundingIsEqual) {
   EXPECT_EQ(
       checked(values.to(at::kHalf), first.to(at::kHalf), second.to(at::kHalf).mul(1 + 1e-3)).equal,
       Equal::Yes);
+}
+
+TEST(CheckResults, WhatIsNowhereFiniteIsNotTried) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  const MergeRule mean{MergeRule::Kind::Mean, 0};
+  auto number = [](double value) { return at::scalar_tensor(value, at::kFloat); };
+  EXPECT_EQ(checked(number(-inf), number(-inf), number(4), mean).reason,
+            "not finite in the test runs, which several rules would give");
+  EXPECT_EQ(checked(nan, nan, 4.0, mean).equal, Equal::NotTried);
+  EXPECT_EQ(checked(number(7), number(inf), number(4), mean).equal, Equal::No);
+  at::Tensor rows = at::randn({5, 3});
+  EXPECT_EQ(checked(at::full({5, 3}, nan), at::full({3, 3}, nan), at::full({2, 3}, nan)).equal,
+            Equal::NotTried);
+  rows[0][1] = nan;
+  rows[1][1] = inf;
+  const at::Tensor first = rows.narrow(0, 0, 3), second = rows.narrow(0, 3, 2);
+  EXPECT_EQ(checked(rows, first, second.mul(1 + 1e-6)).equal, Equal::Yes) << "up to rounding";
+  EXPECT_EQ(checked(rows, first, second.mul(1.5)).equal, Equal::No) << "the others count";
+}
+
+TEST(CheckResults, RoundingFollowsTheTerms) {
+  const MergeRule sum{MergeRule::Kind::Sum, 0};
+  auto number = [](double value) { return at::scalar_tensor(value, at::kFloat); };
+  EXPECT_EQ(checked(number(1.6e-7), number(1), number(-1 + 2e-7), sum).equal, Equal::Yes);
+  EXPECT_EQ(checked(number(1e-2), number(1), number(-1), sum).equal, Equal::No);
+  const at::Tensor parts = at::randn({5, 3}), complex = at::complex(parts, parts.neg());
+  EXPECT_EQ(checked(complex, complex.narrow(0, 0, 3), complex.narrow(0, 3, 2).mul(1 + 1e-6)).equal,
+            Equal::Yes);
+  EXPECT_EQ(checked(complex, complex.narrow(0, 0, 3), complex.narrow(0, 3, 2).mul(1.5)).equal,
+            Equal::No);
+
+  Signature signature; // beside rows of about 1, 7e-7 is rounding
+  signature.leaves.resize(2);
+  signature.leaves[0].merge = kConcat;
+  signature.leaves[1].merge = sum;
+  TrialLeaves leaves;
+  leaves.whole = {{at::ones({5, 3}), number(7e-7)}};
+  leaves.parts = {{at::ones({3, 3}), number(1e-7)}, {at::ones({2, 3}), number(0)}};
+  EXPECT_EQ(checkResults(signature, leaves, "")[1].equal, Equal::NotTried);
 }
 
 TEST(CheckResults, OfAListBothShapesAreNamed) {
@@ -177,6 +219,16 @@ TEST(CrossTalk, ASampleMayHaveSeveralRows) {
   after[1][1] = -1;
   EXPECT_NE(talk(before, after), "");
   EXPECT_EQ(talk(at::ones({4, 2}), at::zeros({4, 2})), "") << "a row belongs to no sample";
+}
+
+TEST(CrossTalk, RowsMayBeInRoundsOverTheSamples) {
+  const at::Tensor before = at::ones({3, 2});
+  at::Tensor after = before.clone();
+  after[1].mul_(0.5);
+  EXPECT_EQ(talk(before.repeat({2, 1}), after.repeat({2, 1})), "");
+  at::Tensor other = after.repeat({2, 1});
+  other[5].mul_(0.5);
+  EXPECT_NE(talk(before.repeat({2, 1}), other), "");
 }
 
 TEST(CrossTalk, EntriesOfLists) {

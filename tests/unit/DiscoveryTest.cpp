@@ -11,6 +11,7 @@
 #include <ATen/core/Dict.h>
 #include <ATen/core/List.h>
 
+#include <cmath>
 #include <map>
 
 namespace pipec {
@@ -492,6 +493,73 @@ TEST(Discovery, NothingFitsSeveralRules) {
   EXPECT_EQ(found.discovery.warnings.size(), 4) << found.notes();
 }
 
+TEST(Discovery, OtherValuesDecideWhatIsZero) {
+  const at::Tensor x = at::randn({4, 7}).clamp(-2, 2);
+  const Found found = discoverLeaves({x}, 5, [](const Values &in) -> Values {
+    const at::Tensor over = in[0].toTensor().abs().sub(3).clamp_min(0);
+    return {over.sum(), over.mean(), over.sum().item<double>(), over.gt(0).sum(), over.amax()};
+  });
+  const Kind expected[] = {Kind::Sum, Kind::Mean, Kind::Sum, Kind::Sum, Kind::Mean};
+  for (size_t l = 0; l < 5; ++l) {
+    EXPECT_EQ(found.rule(l), rule(expected[l])) << l;
+    EXPECT_EQ(found.equal(l), l == 4 ? Equal::No : Equal::Yes) << l << found.notes();
+  }
+}
+
+TEST(Discovery, OtherValuesDecideWhatIsNotFinite) {
+  for (double last : {0.0, std::nan("")}) {
+    at::Tensor x = at::randn({4, 7});
+    x[3].fill_(last);
+    const Found found = discoverLeaves({x}, 3, [](const Values &in) -> Values {
+      const at::Tensor logs = in[0].toTensor().abs().log();
+      return {logs.sum(), logs.mean(), at::full({}, -INFINITY)};
+    });
+    EXPECT_EQ(found.rule(0), rule(Kind::Sum)) << last;
+    EXPECT_EQ(found.rule(1), rule(Kind::Mean)) << last;
+    EXPECT_EQ(found.equal(0), Equal::Yes) << found.notes();
+    EXPECT_EQ(found.equal(1), Equal::Yes) << found.notes();
+    EXPECT_EQ(found.equal(2), Equal::NotTried);
+  }
+}
+
+TEST(Discovery, EqualLabelsShowNoRule) {
+  const at::Tensor x = at::randn({4, 3});
+  auto overlap = [](const Values &in) -> Values {
+    const at::Tensor y = in[1].toTensor(), chosen = in[0].toTensor().select(1, 0).gt(0);
+    const at::Tensor both = chosen.logical_and(y.gt(0)).sum().to(at::kFloat);
+    return {in[0], both.div(chosen.logical_or(y.gt(0)).sum())};
+  };
+  const Found ratio = discoverLeaves({x, at::ones({4})}, 2, overlap);
+  EXPECT_EQ(ratio.equal(1), Equal::No) << ratio.notes();
+  EXPECT_EQ(ratio.rule(1), rule(Kind::Mean));
+  auto largest = [](const Values &in) -> Values {
+    const at::Tensor chosen = in[0].toTensor() * in[1].toTensor().unsqueeze(1);
+    return {chosen, chosen.abs().amax()};
+  };
+  EXPECT_EQ(discoverLeaves({x, at::zeros({4}, at::kBool)}, 2, largest).equal(1), Equal::No);
+  auto loss = [](const Values &in) -> Values {
+    return {in[0].toTensor().select(1, 0).sub(in[1].toTensor()).square().mean()};
+  };
+  const Found mean = discoverLeaves({x, at::ones({4})}, 1, loss);
+  EXPECT_EQ(mean.rule(), rule(Kind::Mean));
+  EXPECT_EQ(mean.equal(), Equal::Yes) << mean.notes();
+}
+
+TEST(Discovery, StatisticsOfWholeLabelsAreTheSameInAll) {
+  auto model = [](const Values &in) -> Values {
+    const at::Tensor y = in[1].toTensor();
+    return {in[0].toTensor() * 2, y.max().sub(y.min()), y.diff().ne(0).any()};
+  };
+  Signature signature;
+  signature.inputs = {input("x"), input("y")};
+  signature.inputs[0].batchDim = 0;
+  signature.leaves.resize(3);
+  take(discover(
+      signature, {at::randn({4, 3}), at::ones({4}, at::kLong)}, {true, true},
+      [&](std::vector<Values> calls) -> llvm::Expected<Values> { return model(calls.back()); }));
+  EXPECT_EQ(signature.leaves[1].merge, rule(Kind::Same));
+}
+
 /// The largest number of a sample, and a rounded mean.
 Values largestAndMean(const Values &in) {
   const at::Tensor n = in[1].toTensor();
@@ -520,7 +588,10 @@ TEST(Discovery, ZerosOfTheFirstMicroBatchAreNotBelieved) {
   EXPECT_NE(differs.notes().find("--merge 1="), std::string::npos) << differs.notes();
   auto largest = [](const Values &in) -> Values { return {in[0], in[1].toTensor().max()}; };
   const Values fitting = {x, at::tensor(high)};
-  EXPECT_EQ(discoverLeaves(fitting, 2, largest, options).equal(1), Equal::Yes) << "0 + 0 + 2";
+  const Found whole = discoverLeaves(fitting, 2, largest, options);
+  EXPECT_EQ(whole.equal(1), Equal::Yes) << "0 + 0 + 2";
+  EXPECT_EQ(whole.rule(1), rule(Kind::Same)) << "other labels contradict the sum: y stays whole";
+  EXPECT_EQ(whole.dim(1), std::nullopt);
   const Found same = discoverLeaves({x, at::tensor(std::vector<int64_t>{1, 1, 1, 1, 2, 2})}, 3,
                                     largestAndMean, options);
   EXPECT_EQ(same.rule(1), rule(Kind::List)) << "1, 1 and 2";
