@@ -9,6 +9,7 @@
 #include "ir/batch/MicroBatch.h"
 #include "ir/batch/SizeTrust.h"
 #include "ir/batch/TrialSpecs.h"
+#include "ir/batch/UncutArgument.h"
 #include "ir/graph/Dropout.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Try.h"
@@ -177,6 +178,9 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   for (size_t k = 1; k < examples.size(); ++k)
     if (llvm::Error error = addExample(model.signature, examples[k], run, decidesAlike, runs))
       return withContext(std::move(error), fmt::format("example {}", k + 1));
+  std::string uncut;
+  if (isCut(model.signature) && found.suggestion.empty() && !options.trustsSizes)
+    uncut = uncutArgument(model.signature, found.trial, run);
   std::vector<SizeRun> others;
   if (mayTryOtherSizes(model))
     others =
@@ -199,7 +203,8 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
                       whyFixed(found.trial),
                       std::move(found.shown),
                       std::move(found.suggestion),
-                      std::move(options.norms)};
+                      std::move(options.norms),
+                      std::move(uncut)};
 }
 
 llvm::Error explainExample(llvm::Error error, const std::string &path, const SourceMode &mode,

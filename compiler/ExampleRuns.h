@@ -32,6 +32,7 @@ struct ExampleStudy {
   std::vector<bool> shown;          // per output leaf: the runs confirm its merge rule
   std::string batchDims;            // a --batch-dim of which a trial fits better; or empty
   std::string norms;                // of DiscoveryOptions
+  std::string uncut;                // of a fixed batch: see uncutArgument
 };
 
 /// The user's choices for arguments and results.

@@ -74,6 +74,10 @@ void noteFixedBatch(const Signature &signature, PassContext &context,
         fmt::format("the model accepts only batches of {}; with --batch-dim {}, test runs with "
                     "other numbers of samples succeed",
                     counted(static_cast<size_t>(signature.batchSize), "sample"), study.batchDims));
+  else if (!study.uncut.empty())
+    context.notes.push_back(fmt::format("only batches of {} run: {}",
+                                        counted(static_cast<size_t>(signature.batchSize), "sample"),
+                                        study.uncut));
   else
     context.notes.push_back(
         fmt::format("the model accepts only batches of {}{}: {}{}",
@@ -252,7 +256,8 @@ llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model, PassContext &con
         "",
         {},
         {},
-        ""};
+        "",
+        {}};
   }
   std::vector<Values> examples = TRY(allExamples(model, inputs));
   phases_.begin("running the source on the example");

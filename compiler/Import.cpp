@@ -245,11 +245,14 @@ struct SourceRunner::Impl {
     job.results.emplace(makeError(text.code, text.message, text.help));
   }
 
-  /// Calls of a model without state and draws give the same results for the same arguments.
+  /// Calls of a model without state and draws give the same results for the same arguments in
+  /// memory that is aligned alike.
   static void findRepeated(llvm::MutableArrayRef<Job> jobs) {
     for (size_t j = 1; j < jobs.size(); ++j)
       for (size_t before = 0; before < j && !jobs[j].same && !jobs[j].isRepeat; ++before)
-        if (!jobs[before].same && haveSameBits(jobs[before].calls.front(), jobs[j].calls.front()))
+        if (!jobs[before].same &&
+            areAlignedAlike(jobs[before].calls.front(), jobs[j].calls.front()) &&
+            haveSameBits(jobs[before].calls.front(), jobs[j].calls.front()))
           jobs[j].same = before;
   }
 

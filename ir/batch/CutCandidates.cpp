@@ -200,6 +200,15 @@ void addFewer(Group &group, const CutDims &base, llvm::ArrayRef<const Unit *> fo
     group.add(alone);
 }
 
+/// The arguments that are cut, without one.
+std::vector<size_t> cutBeside(size_t leader, const CutDims &dims) {
+  std::vector<size_t> arguments;
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (i != leader && dims[i].any())
+      arguments.push_back(i);
+  return arguments;
+}
+
 /// If the user named dimensions, the others may follow along other dimensions than the first. An
 /// equal size along the first dimension may be a coincidence, such as two layers of state for two
 /// samples.
@@ -320,9 +329,43 @@ std::vector<CutCandidate> secondDimensions(const Signature &signature,
         allHave(other, 1, all.batch))
       alike.dims[i] = 1;
   std::vector<CutCandidate> ways;
-  for (const CutCandidate &way : {all, alike, alone})
-    if (llvm::none_of(ways, [&](const CutCandidate &one) { return one.dims == way.dims; }))
-      ways.push_back(way);
+  Group group(ways, all.group, all.batch, inputs);
+  group.add(all.dims, all.named);
+  group.add(alike.dims, all.named);
+  group.addAllButOne(all.dims, cutBeside(*leader, all.dims), all.named);
+  group.add(alone.dims, all.named);
+  return ways;
+}
+
+std::vector<CutCandidate> laterDimensions(const Signature &signature,
+                                          llvm::ArrayRef<c10::IValue> inputs,
+                                          const std::vector<bool> &given, bool ofFeatures) {
+  constexpr size_t kMost = 6;
+  const std::optional<size_t> leader = leaderOf(inputs, given);
+  if (!leader || anyDimGiven(signature, given))
+    return {};
+  const std::vector<at::Tensor> tensors = tensorsWithDims(inputs[*leader]);
+  const at::Tensor &first = tensors.front();
+  std::vector<CutCandidate> ways;
+  for (int64_t dim = first.dim() - 1; dim > (first.dim() == 2 && ofFeatures ? 0 : 1); --dim) {
+    const int64_t batch = first.size(dim);
+    if (batch < 2 || !allHave(tensors, dim, batch))
+      continue;
+    CutDims all(inputs.size()), alone(inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const std::vector<at::Tensor> other = tensorsWithDims(inputs[i]);
+      if (given[i] || other.empty())
+        continue;
+      const bool alike = other.front().dim() == first.dim() && allHave(other, dim, batch);
+      all[i] = alike ? std::optional<int64_t>(dim) : dimOfSize(other, batch);
+    }
+    all[*leader] = alone[*leader] = dim;
+    Group group(ways, /*group=*/0, batch, inputs);
+    group.add(all, /*named=*/false);
+    group.addAllButOne(all, cutBeside(*leader, all), /*named=*/false);
+    group.add(alone, /*named=*/false);
+  }
+  ways.resize(std::min(ways.size(), kMost));
   return ways;
 }
 

@@ -35,11 +35,21 @@ llvm::Expected<std::vector<CutCandidate>> cutCandidates(const Signature &signatu
 
 /// The candidates for models whose first dimension is time: every argument is cut along its second
 /// dimension, or along another one of that size; then those with steps first, too, are cut along
-/// their second one; then only the first tensor is. None if the first
-/// tensor's second dimension holds features, or if the user named a dimension.
+/// their second one; then one argument stays whole, such as a mask[steps, steps] of as many steps
+/// as samples; then only the first tensor is cut. None if the first tensor's second dimension holds
+/// features, or if the user named a dimension.
 std::vector<CutCandidate> secondDimensions(const Signature &signature,
                                            llvm::ArrayRef<c10::IValue> inputs,
                                            const std::vector<bool> &given);
+
+/// The candidates for models whose batch is a later dimension, as of x[height, width, channels,
+/// samples]: the first tensor is cut along its last dimension, then along the one before it, down
+/// to the third one; others along the same dimension, or along another one of that size, as in
+/// secondDimensions(). `ofFeatures`: also along the second dimension of a table, which holds
+/// features by convention. Few, because each is a trial. None if the user named a dimension.
+std::vector<CutCandidate> laterDimensions(const Signature &signature,
+                                          llvm::ArrayRef<c10::IValue> inputs,
+                                          const std::vector<bool> &given, bool ofFeatures);
 
 /// The candidates for a model that runs at the size of the example only, if it is cut as in `tried`
 /// (of cutCandidates(), none named by the user): the first of these, with other arguments than its

@@ -10,6 +10,7 @@
 #include "ir/batch/FullerCut.h"
 #include "ir/batch/Interaction.h"
 #include "ir/batch/JudgeWay.h"
+#include "ir/batch/LaterWays.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/batch/ResultTree.h"
 #include "ir/batch/SamplesByNumber.h"
@@ -150,6 +151,12 @@ private:
             const CutWay *best = best_ ? &*best_ : nullptr;
             return isBetterSecond(way, best) || hasSamplesOfLoss(way, best, options_, runAll_);
           }));
+    for (const CutCandidate &later :
+         laterWays(untried_, inputs_, options_, best_ ? &*best_ : nullptr, firstError_.has_value()))
+      if (!best_ || best_->fit != CutFit::Equal)
+        TRY(tryOther(later, [&](const CutWay &way) {
+          return isBetterLater(way, best_ ? &*best_ : nullptr);
+        }));
     return llvm::Error::success();
   }
 

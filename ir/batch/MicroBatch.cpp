@@ -31,6 +31,14 @@ std::vector<int64_t> memoryOrder(const at::Tensor &tensor) {
   return order;
 }
 
+/// Whether several elements share memory, as those of an expanded tensor do.
+bool isExpanded(const at::Tensor &tensor) {
+  for (int64_t d = 0; tensor.layout() == at::kStrided && d < tensor.dim(); ++d)
+    if (tensor.stride(d) == 0 && tensor.size(d) > 1)
+      return true;
+  return false;
+}
+
 /// Repeats samples of a tensor, or leaves some out, up to `size`, in the same memory order
 /// (channels_last stays channels_last). Samples keep their order: offsets and sorted lengths stay
 /// sorted.
@@ -40,6 +48,8 @@ at::Tensor resizeTensor(const at::Tensor &tensor, int64_t dim, int64_t size) {
   std::vector<int64_t> indices(size);
   for (int64_t i = 0; i < size; ++i)
     indices[i] = i * tensor.size(dim) / size;
+  if (isExpanded(tensor)) // in the order of a copy that has memory of its own
+    return resizeTensor(tensor.clone(), dim, size);
   std::vector<int64_t> order = memoryOrder(tensor), back(order.size());
   for (size_t i = 0; i < order.size(); ++i)
     back[order[i]] = static_cast<int64_t>(i);
@@ -66,11 +76,7 @@ at::Tensor copyOfElements(const at::Tensor &tensor) {
   const int64_t skipped = misalignment(tensor);
   if (tensor.is_non_overlapping_and_dense() && skipped == 0)
     return tensor.clone();
-  bool overlaps = false; // expanded: several elements share memory, so the tensor must not be
-                         // written
-  for (int64_t d = 0; d < tensor.dim(); ++d)
-    overlaps = overlaps || (tensor.stride(d) == 0 && tensor.size(d) > 1);
-  if (overlaps)
+  if (isExpanded(tensor)) // must not be written
     return tensor.clone();
   int64_t span = skipped + 1;
   for (int64_t d = 0; d < tensor.dim(); ++d)
@@ -259,6 +265,20 @@ std::vector<c10::IValue> ownCopies(llvm::ArrayRef<c10::IValue> values) {
   for (const c10::IValue &value : values)
     result.push_back(mapTensors(value, copyInLayout));
   return result;
+}
+
+bool areAlignedAlike(llvm::ArrayRef<c10::IValue> a, llvm::ArrayRef<c10::IValue> b) {
+  auto offsets = [](llvm::ArrayRef<c10::IValue> values) {
+    std::vector<int64_t> all;
+    for (const c10::IValue &value : values)
+      forEachTensor(value, [&](const at::Tensor &tensor) {
+        const bool isPlain =
+            tensor.defined() && tensor.layout() == at::kStrided && tensor.has_storage();
+        all.push_back(isPlain ? misalignment(tensor) : 0);
+      });
+    return all;
+  };
+  return offsets(a) == offsets(b);
 }
 
 c10::IValue resizeBatch(const c10::IValue &value, const ArgumentCut &cut, int64_t size) {

@@ -30,6 +30,10 @@ llvm::Error refuseEmptyBatch(int64_t microBatches);
 /// tensors whose elements share memory (expanded ones) lose their strides.
 std::vector<c10::IValue> ownCopies(llvm::ArrayRef<c10::IValue> values);
 
+/// Whether the tensors of both are aligned alike in memory. Operators may compute other bits from
+/// equal elements that are not.
+bool areAlignedAlike(llvm::ArrayRef<c10::IValue> a, llvm::ArrayRef<c10::IValue> b);
+
 /// Makes the value for a batch of `size` samples from an example, by repeating or dropping samples
 /// along the batch dimension. The remaining samples keep their order.
 c10::IValue resizeBatch(const c10::IValue &value, const ArgumentCut &cut, int64_t size);

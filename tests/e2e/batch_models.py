@@ -460,3 +460,41 @@ class GrowthOfMean(Two):
     def forward(self, x: torch.Tensor):
         y = self.b(torch.relu(self.a(x)))
         return torch.exp(y.mean(0)), y
+
+
+class FeaturesFirst(Two):
+    def forward(self, x: torch.Tensor, scale: torch.Tensor):
+        y = self.b(torch.relu(self.a(x.t())))[:, :6].t() * scale
+        return y, y.sum()
+
+
+class PicturesLast(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = torch.nn.Conv2d(3, 4, 3, padding=1)
+        self.b = torch.nn.Conv2d(4, 2, 3, padding=1)
+
+    def forward(self, x: torch.Tensor):
+        return self.b(torch.relu(self.a(x.permute(3, 2, 0, 1)))).permute(2, 3, 1, 0)
+
+
+class RowsPerHead(Two):
+    def forward(self, x: torch.Tensor, y: torch.Tensor):
+        return self.b(torch.relu(self.a(x + y.view(x.size(0), -1, x.size(1)).sum(1))))
+
+
+class PairBias(Two):
+    def forward(self, x: torch.Tensor, y: torch.Tensor):
+        z = torch.relu(self.a(x))
+        return self.b(torch.softmax(z @ z.t() + y, 1) @ z)
+
+
+class ThreeLayers(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = torch.nn.Linear(7, 8)
+        self.b = torch.nn.Linear(8, 8)
+        self.c = torch.nn.Linear(8, 6)
+
+    def forward(self, x: torch.Tensor):
+        return self.c(torch.relu(self.b(self.a(x))))

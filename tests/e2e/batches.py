@@ -418,6 +418,26 @@ class Batches(e2e.Case):
     def testNumbersInLists(self):
         self.sameAsWhole("Floats", lambda samples: (torch.randn(samples, 8),))
 
+    def testTheBatchMayBeTheLastDimension(self):
+        """Of features[8, samples] and of pictures[height, width, channels, samples]."""
+        for name, make, dim in (("FeaturesFirst", lambda samples: (torch.randn(8, samples), torch.randn(samples)), "x=1"),
+                                ("PicturesLast", lambda samples: (torch.randn(4, 5, 3, samples),), "x=3")):
+            result = self.sameAsWhole(name, make, parts=((7, 3), (4, 2)))
+            self.assertIn(f"the choice that keeps samples independent; --batch-dim {dim} confirms it", result.err)
+
+    def testArgumentsThatNoCutFits(self):
+        """They are named; the model is not to blame."""
+        for name, shape, words in (("RowsPerHead", (6, 8), "y has 2 rows per sample"), ("PairBias", (3, 3), "dimensions 0 and 1 of y have the size of the batch")):
+            _, result = self.compile(self.save(name), (torch.randn(3, 8), torch.randn(*shape)))
+            self.assertIn(f"only batches of 3 samples run: {words}", result.err)
+            self.assertNotIn("take sizes from the input", result.err)
+
+    def testEqualSamples(self):
+        """Test runs of equal values in memory of another alignment may have other bits, and are no repetitions."""
+        model = self.save("ThreeLayers")
+        for x in (torch.randn(1, 7).expand(4, 7), torch.randn(1, 7).repeat(4, 1)):
+            self.compile(model, (x,))
+
     def testStepsFirstWithAMask(self):
         def make(samples):
             padding = torch.zeros(samples, 5, dtype=torch.bool)

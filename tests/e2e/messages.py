@@ -222,7 +222,7 @@ class BatchDimensions(Messages):
         model, inputs = self.save(odd_models.RowsPerSample), ["--inputs", "f32[4,8],f32[8,4]"]
         failed = self.refused(USAGE, "must match the size of tensor b", "pipe-run", model, *inputs, "--microbatches", 2)
         self.assertNotIn("--batch-dim y=1", failed.err)
-        fixed = self.pipec(0, "pipe-compile", model, "--at", "b", *inputs, "-o", "rows.pipe", saying="note: the model accepts only batches of 4 samples: ")
+        fixed = self.pipec(0, "pipe-compile", model, "--at", "b", *inputs, "-o", "rows.pipe", saying="note: only batches of 4 samples run: y has 2 rows per sample")
         self.assertNotIn("--batch-dim", fixed.err)
         failed = self.refused(USAGE, "4 samples", "pipe-run", "rows.pipe", *inputs, "--microbatches", 2)
         self.assertNotIn("--batch-dim y=1", failed.err)

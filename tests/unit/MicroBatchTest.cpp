@@ -779,6 +779,19 @@ TEST(Resize, RepeatsAndDropsInMemoryOrder) {
   EXPECT_TRUE(resizeBatch(x, ArgumentCut(), 5).toTensor().is_same(x));
 }
 
+TEST(Resize, AnExpandedTensorIsLikeItsCopy) {
+  const at::Tensor x = at::randn({1, 7}).expand({4, 7});
+  EXPECT_EQ(resizeBatch(x, 0, 2).toTensor().strides(), at::IntArrayRef({7, 1}));
+  EXPECT_EQ(ownCopies({x}).front().toTensor().strides(), at::IntArrayRef({7, 1}));
+}
+
+TEST(Copies, PartsOfEqualSamplesMayBeAlignedOtherwise) {
+  const at::Tensor x = at::ones({4, 7});
+  const Values first = ownCopies({x.narrow(0, 0, 2)}), last = ownCopies({x.narrow(0, 1, 2)});
+  EXPECT_TRUE(areAlignedAlike(first, ownCopies({at::ones({2, 7})})));
+  EXPECT_FALSE(areAlignedAlike(first, last));
+}
+
 TEST(FitSpec, LinesAndUnknowns) {
   auto at = [](int64_t batch, int64_t other) {
     return std::pair(batch, specOf(at::ones({batch, 3 * batch + 1, other})));

@@ -15,7 +15,7 @@ list(APPEND PIPEC_UNIT_SOURCES unit/ValuesTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/ValueTreeTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/MicroBatchTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/CheckResultsTest.cpp
-  unit/DiscoveryTest.cpp)
+  unit/DiscoveryTest.cpp unit/LaterBatchTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/MessagesTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/TorchFileTest.cpp unit/DropoutTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/StageModuleTest.cpp)
