@@ -5,6 +5,7 @@
 #include "compiler/GivenSchedule.h"
 #include "compiler/Pipelines.h"
 #include "ir/TorchError.h"
+#include "ir/support/FileKind.h"
 #include "ir/support/PeakMemory.h"
 #include "ir/support/Try.h"
 #include "ir/support/WriteFile.h"
@@ -92,6 +93,7 @@ llvm::Expected<Result> compileInto(const std::string &path, const CompileOptions
                      fmt::format("--dump-ir: expected a directory outside the artifact, got {}",
                                  options.dumpDir),
                      "choose a path outside the artifact");
+  TRY(refuseDirectory(path, Wanted::Model)); // an artifact is not its own target
   CompileOptions agreed = TRY(withScheduleTable(options));
   ArtifactWriter writer = TRY(ArtifactWriter::create(target, force));
   CompileRun run(path, agreed, internal);

@@ -126,6 +126,21 @@ llvm::Error addExample(Signature &signature, const Values &example, ModelRunner 
   return llvm::Error::success();
 }
 
+/// Only the first example shows whether a tensor has a batch.
+void warnOnLaterArguments(const Signature &signature, const std::vector<Values> &examples,
+                          PassContext &context) {
+  for (size_t i = 0; i < signature.inputs.size(); ++i)
+    for (size_t k = 1; k < examples.size() && examples.front()[i].isNone(); ++k)
+      if (examples[k][i].isTensor() && examples[k][i].toTensor().dim() > 0) {
+        const std::string &name = signature.inputs[i].name;
+        context.warnings.push_back(fmt::format(
+            "{0} is None in the first example, which shows what is cut, so the {0} of example {1} "
+            "does not count: micro-batches take None only; pass --inputs of example {1} first",
+            name, k + 1));
+        break;
+      }
+}
+
 } // namespace
 
 llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode &mode,
@@ -181,6 +196,7 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   std::string uncut;
   if (isCut(model.signature) && found.suggestion.empty() && !options.trustsSizes)
     uncut = uncutArgument(model.signature, found.trial, run);
+  warnOnLaterArguments(model.signature, examples, context);
   std::vector<SizeRun> others;
   if (mayTryOtherSizes(model))
     others =

@@ -5,6 +5,7 @@
 #include "ir/support/Try.h"
 #include "ir/torchfile/JoinLoss.h"
 #include "ir/torchfile/TorchFile.h"
+#include "ir/values/ArgumentText.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -51,7 +52,8 @@ llvm::Error withDtypeHelp(llvm::Error error, const Model &model, const Values &i
       continue;
     const std::string dtype = dtypeOf(inputs[i].toTensor());
     const bool isOfTypes = llvm::StringRef(text.message).contains("type");
-    if (dtype != weights && text.code == ExitCode::Usage && isOfTypes && text.help.empty())
+    const bool hasHelp = !text.help.empty() && text.help != kRefusedByModel;
+    if (dtype != weights && text.code == ExitCode::Usage && isOfTypes && !hasHelp)
       text.help = fmt::format("{} is {}, and the weights are {}: convert one of the two",
                               model.signature.inputs[i].name, dtype, weights);
   }

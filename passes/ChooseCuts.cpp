@@ -209,19 +209,22 @@ private:
           findModule(model, context.moduleCalls, top, name, options_.nearest);
       if (!place)
         return withContext(place.takeError(), "--at");
-      if (place->around.empty() && !place->instead.empty())
+      std::string why = place->unknown; // the cut is not before the module
+      if (!place->around.empty())
+        why = "it begins inside " + place->around;
+      if (why.empty() && !place->instead.empty())
         context.notes.push_back("--at " + name + ": none of its operators are left; cut before " +
                                 place->instead);
       if (place->index == 0)
         return makeError(ExitCode::Usage,
                          "--at: a cut before " + name + " leaves the first stage empty",
                          laterModule(model, context.moduleCalls, top, name));
-      const bool moved = !place->around.empty();
+      const bool moved = !why.empty();
       auto [it, inserted] = cuts.try_emplace(place->index, NamedCut{name, moved});
       if (moved) {
         context.warnings.push_back(fmt::format(
-            "--at {} is not possible: it begins inside {}; cut before {} instead{}", name,
-            place->around, movedBefore(top, *place),
+            "--at {} is not possible: {}; cut before {} instead{}", name, why,
+            movedBefore(top, *place),
             inserted
                 ? ""
                 : ", at the same place as --at " + it->second.names + ", so both are one cut"));

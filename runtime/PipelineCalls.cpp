@@ -25,7 +25,8 @@ std::string ranksInside(llvm::ArrayRef<size_t> ranks) {
 /// Without an example at compile time, sizes are not checked before the stages run.
 llvm::Error explainUnknownSizes(llvm::Error error, const Signature &signature) {
   ErrorText text = describe(std::move(error));
-  if (text.code == ExitCode::Usage && text.help.empty() && signature.batchSize == 0)
+  const bool hasHelp = !text.help.empty() && text.help != kRefusedByModel;
+  if (text.code == ExitCode::Usage && !hasHelp && signature.batchSize == 0)
     text.help = "if the model accepts these inputs, compile it again with them as --inputs, so "
                 "that the artifact knows its sizes";
   return makeError(text.code, text.message, text.help);

@@ -84,6 +84,22 @@ llvm::Error refuseUncutLists(const Signature &signature, const std::vector<c10::
   return llvm::Error::success();
 }
 
+/// Why nothing is cut, if a list of numbers or strings has an entry per row of a tensor: " (...)".
+std::string listPerRow(const Signature &signature, const std::vector<c10::IValue> &inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    for (size_t t = 0; t < inputs.size() && inputs[i].isList(); ++t) {
+      const int64_t entries = static_cast<int64_t>(inputs[i].toListRef().size());
+      if (!inputs[t].isTensor() || !inputs[t].toTensor().defined() ||
+          inputs[t].toTensor().dim() == 0 || inputs[t].toTensor().size(0) != entries)
+        continue;
+      return fmt::format(
+          " ({} is a list of {} entries, as many as dimension 0 of {} has, and lists "
+          "are not cut by entries)",
+          signature.inputs[i].name, entries, signature.inputs[t].name);
+    }
+  return "";
+}
+
 } // namespace
 
 llvm::Expected<BatchParts> splitBatch(const Signature &signature,
@@ -101,8 +117,9 @@ llvm::Expected<BatchParts> splitBatch(const Signature &signature,
       return refuseEmptyBatch(microBatches);
     if (microBatches != 1)
       return makeError(ExitCode::Usage,
-                       fmt::format("no input has a batch dimension: expected 1 micro-batch, got {}",
-                                   microBatches),
+                       fmt::format("no input has a batch dimension{}: expected 1 micro-batch, got "
+                                   "{}",
+                                   listPerRow(signature, inputs), microBatches),
                        "pass --microbatches 1, or compile with --batch-dim");
     parts.inputs.push_back(whole(signature, inputs));
     parts.samples.push_back(batchSizeOr(1, signature, inputs));

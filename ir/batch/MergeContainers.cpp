@@ -40,13 +40,11 @@ bool areAlike(const Values &parts) {
   });
 }
 
-/// As mapElements; `type`: of the elements of lists and dicts, null: as in `parts`.
-static llvm::Expected<c10::IValue> mapInto(const c10::TypePtr &type, const Values &parts,
-                                           MergeColumn merge) {
+llvm::Expected<c10::IValue> mapElements(const Values &parts, MergeColumn merge) {
   const c10::IValue &first = parts.front();
   if (first.isGenericDict()) {
     const c10::impl::GenericDict dict = first.toGenericDict();
-    c10::impl::GenericDict merged(dict.keyType(), type ? type : dict.valueType());
+    c10::impl::GenericDict merged(dict.keyType(), dict.valueType());
     for (const auto &entry : dict) {
       Values column;
       for (const c10::IValue &part : parts)
@@ -69,22 +67,10 @@ static llvm::Expected<c10::IValue> mapInto(const c10::TypePtr &type, const Value
   }
   if (first.isTuple())
     return c10::ivalue::Tuple::create(std::move(merged));
-  c10::impl::GenericList list(type ? type : first.toList().elementType());
+  c10::impl::GenericList list(first.toList().elementType());
   for (c10::IValue &value : merged)
     list.push_back(std::move(value));
   return list;
-}
-
-c10::IValue listed(const Values &parts) {
-  if (!areAlike(parts))
-    return listOf(parts);
-  return llvm::cantFail(
-      mapInto(c10::AnyType::get(), parts,
-              [](const Values &column) -> llvm::Expected<c10::IValue> { return listed(column); }));
-}
-
-llvm::Expected<c10::IValue> mapElements(const Values &parts, MergeColumn merge) {
-  return mapInto(nullptr, parts, merge);
 }
 
 llvm::Expected<c10::IValue> joined(const Values &parts, int64_t depth) {

@@ -22,10 +22,6 @@ c10::IValue listOf(const Values &values);
 /// Whether all are lists or tuples of one length, or dicts with the same keys.
 bool areAlike(const Values &parts);
 
-/// One list over the micro-batches per number, string or tensor, in their container. For containers
-/// that are not alike: a list of these.
-c10::IValue listed(const Values &parts);
-
 using MergeColumn = llvm::function_ref<llvm::Expected<c10::IValue>(const Values &)>;
 
 /// A container like `parts`, which are alike. Each element is the `merge` of the elements at the

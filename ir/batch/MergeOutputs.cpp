@@ -337,7 +337,7 @@ llvm::Expected<c10::IValue> mergeResult(const OutputLeaf &leaf, const std::strin
   if (unknown && areListsOfSamples(parts, samples))
     return joined(parts, 0);
   if (rule.kind == MergeRule::Kind::List)
-    return listed(parts);
+    return listOf(parts);
   if (rule.kind == MergeRule::Kind::Concat)
     TRY(checkRanks(leaf, path, parts, samples));
   Merger merger(rule, path, samples);
@@ -349,7 +349,7 @@ llvm::Expected<c10::IValue> mergeResult(const OutputLeaf &leaf, const std::strin
         fmt::format("{} is a list with a value per micro-batch: {}; --merge {}=list makes it such "
                     "a list for every batch",
                     resultName(path), firstLineOf(merged.takeError()), path);
-    return listed(parts);
+    return listOf(parts);
   }
   if (merged && merger.foundUnlike())
     *warning =

@@ -205,7 +205,7 @@ static llvm::Error expectKnown(const InputSpec &input, const c10::IValue &value,
       fmt::format("argument {}: expected None with several micro-batches, as in the example inputs "
                   "of the compile, got a tensor with {} rows for {} samples",
                   input.name, value.toTensor().size(0), samples),
-      "compile with example inputs that contain it, which show whether it is cut; or run one "
+      "compile with first example inputs that contain it, which show whether it is cut; or run one "
       "micro-batch");
 }
 

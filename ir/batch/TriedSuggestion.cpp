@@ -1,6 +1,7 @@
 #include "ir/batch/TriedSuggestion.h"
 
 #include "ir/batch/SuggestedDims.h"
+#include "ir/values/ArgumentText.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace pipec {
@@ -58,7 +59,7 @@ std::string triedSuggestion(const Signature &signature, const SuggestionSearch &
 llvm::Error withSuggestion(llvm::Error error, const std::string &dims) {
   ErrorText text = describe(std::move(error));
   return makeError(text.code, text.message,
-                   (text.help.empty() ? "" : text.help + "; ") +
+                   (text.help.empty() || text.help == kRefusedByModel ? "" : text.help + "; ") +
                        "if the batch is not dimension 0 of every input, pass --batch-dim " + dims);
 }
 

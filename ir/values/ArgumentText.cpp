@@ -72,8 +72,11 @@ llvm::Error withArguments(llvm::Error error, const Signature &signature,
   if (!error)
     return llvm::Error::success();
   ErrorText text = describe(std::move(error));
-  if (text.code == ExitCode::Usage)
+  if (text.code == ExitCode::Usage) {
     text.message += "\n  called with " + argumentsText(signature, values);
+    if (text.help.empty())
+      text.help = kRefusedByModel;
+  }
   return makeError(text.code, text.message, text.help);
 }
 

@@ -10,8 +10,11 @@ namespace pipec {
 
 /// The given arguments on one line: "x: int64[2, 64], more: [float32[3], ... 12 in all], n: 3".
 std::string argumentsText(const Signature &signature, llvm::ArrayRef<c10::IValue> values);
-/// Adds that line to a failure of kind Usage that came from running the model. Other errors stay
-/// unchanged.
+/// The help of a failure that came from running the model, as long as nothing better is known.
+inline constexpr const char *kRefusedByModel =
+    "pass arguments that the model accepts: the same call fails in Python, too";
+/// Adds that line to a failure of kind Usage that came from running the model, and this help if it
+/// has none. Other errors stay unchanged.
 llvm::Error withArguments(llvm::Error error, const Signature &signature,
                           llvm::ArrayRef<c10::IValue> values);
 

@@ -2,6 +2,7 @@
 
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
+#include "ir/WholeNumbers.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
@@ -124,14 +125,47 @@ llvm::Expected<NamedPlace> placeOfCut(const Model &model, const TopLevel &top, s
                                       const std::string &what) {
   Node *around = top.operators[index];
   if (node == around || (isStepOfBranch(around) && isFirstInBlocks(node, around)))
-    return NamedPlace{index, "", ""};
+    return NamedPlace{index, "", "", ""};
   if (top.operators.size() == 1)
     TRY(CutLegality(model, top).enoughFor(1));
   index = std::max<size_t>(index, 1); // nothing is before the first operator
   if (!mayMove)
     return refuseWith(refusal, what, describeNode(around), decidedBy(model, around),
                       placeBefore(top, index));
-  return NamedPlace{index, "", describeNode(around)};
+  return NamedPlace{index, "", describeNode(around), ""};
+}
+
+/// Where a call without operators may stand: "among the operators from X to Y". Empty: the last
+/// operator of the calls before it and the operator `next` of a call after it leave one place.
+/// Whole numbers do not count: each stage computes those that it needs.
+static std::string unknownPlace(const std::vector<std::string> &moduleCalls, const TopLevel &top,
+                                size_t call, size_t next) {
+  auto isEarlier = [&](Node *node) {
+    const std::string path = modulePathOf(node);
+    for (size_t c = 0; c < call; ++c) {
+      const std::string &earlier = moduleCalls[c];
+      const bool isAround = startsWith(moduleCalls[call], earlier + ".");
+      if (!isAround && (path == earlier || startsWith(path, earlier + ".")))
+        return true;
+    }
+    return false;
+  };
+  size_t after = next;
+  while (after > 0 && !firstInside(top.operators[after - 1], isEarlier))
+    --after;
+  // The call may stand in the control flow that holds the earlier one.
+  if (after > 0 && !top.operators[after - 1]->blocks().empty())
+    return "beside or in " + describeNode(top.operators[after - 1]);
+  std::vector<Node *> between;
+  for (size_t i = after; i < next; ++i)
+    if (!isWholeNumberOp(top.operators[i]))
+      between.push_back(top.operators[i]);
+  if (between.empty())
+    return "";
+  if (between.size() == 1)
+    return "before or after " + describeNode(between[0]);
+  return fmt::format("among the operators from {} to {}", describeNode(between.front()),
+                     describeNode(between.back()));
 }
 
 llvm::Expected<NamedPlace> findModule(const Model &model,
@@ -154,10 +188,20 @@ llvm::Expected<NamedPlace> findModule(const Model &model,
       llvm::find_if(moduleCalls, [&](const std::string &path) { return isInModule(path, name); });
   if (call == moduleCalls.end())
     return noSuchModule(moduleCalls, name);
+  const size_t named = static_cast<size_t>(call - moduleCalls.begin());
   for (++call; call != moduleCalls.end(); ++call)
     if (auto found = operatorOf(*call)) {
       NamedPlace place = TRY(placeOf(*found));
       place.instead = *call;
+      if (!place.around.empty())
+        return place;
+      const std::string where = unknownPlace(moduleCalls, top, named, place.index);
+      if (!where.empty()) {
+        place.unknown = "none of its operators are left, and its place " + where + " is unknown";
+        if (!mayMove)
+          return refuseWith(Refusal::CutNotPossible, "a cut before " + name, place.unknown,
+                            placeBefore(top, place.index));
+      }
       return place;
     }
   return makeError(ExitCode::Usage,

@@ -15,6 +15,7 @@ struct NamedPlace {
   size_t index = 0;    // of the first top-level operator after the cut
   std::string instead; // that operator's module, if the named one has no operators left
   std::string around;  // the operator that contains the module's start, if one does
+  std::string unknown; // why a module without operators may have stood elsewhere, if it may
 };
 
 /// The place of a cut before `node`, which is the operator `index` of the top level or inside it:
@@ -27,8 +28,10 @@ llvm::Expected<NamedPlace> placeOfCut(const Model &model, const TopLevel &top, s
                                       const std::string &what);
 
 /// Finds the first operator of the module in program order. If the module has none left, finds that
-/// of the next module that has one. If the operator is inside control flow, `mayMove` allows the
-/// place of placeOfCut(). `top`: of the model. Errors: Usage if there is no such
+/// of the next module that has one. If operators of the modules around it are between the modules
+/// before and after it, its place among them is unknown: `mayMove` allows that of the next module.
+/// If the operator is inside control flow, `mayMove` allows the place of placeOfCut(). `top`: of
+/// the model. Errors: Usage if there is no such
 /// module (with the nearest name) or call (with the number of calls), or if nothing follows;
 /// Unsupported if the place would have to move and may not.
 llvm::Expected<NamedPlace> findModule(const Model &model,

@@ -420,6 +420,7 @@ class Options(InOwnDirectory):
         self.refused(USAGE, "--inputs", "pipe-compile", MODEL, "--stages", 2, "-o", self.directory / "out.pipe")
 
     def testLibrary(self):
+        self.refused(IO, "help: pass a shared library (.so) of operators", "pipe-compile", MODEL, "--stages", 2, "--inputs", INPUTS, "--load-library", MODEL)
         self.refused(IO, "nowhere.so", "pipe-compile", MODEL, "--stages", 2, "--inputs", INPUTS, "--load-library", "nowhere.so")
 
     def testNoColour(self):

@@ -1,5 +1,5 @@
 """Models whose batch sizes alone do not show: lists per sample, tables as long as the batch, reductions, state, caches."""
-from typing import Dict, List, Tuple
+from typing import Dict, List, Optional, Tuple
 
 import torch
 from torch import nn
@@ -498,3 +498,36 @@ class ThreeLayers(torch.nn.Module):
 
     def forward(self, x: torch.Tensor):
         return self.c(torch.relu(self.b(self.a(x))))
+
+
+class Masked(Two):
+    """A mask with a row per sample may be left out."""
+
+    def forward(self, x: torch.Tensor, mask: Optional[torch.Tensor] = None) -> torch.Tensor:
+        x = torch.relu(self.a(x))
+        if mask is not None:
+            x = x * mask
+        return self.b(x)
+
+
+class Distances(Two):
+    """One number for each pair of samples."""
+
+    def forward(self, x: torch.Tensor) -> List[torch.Tensor]:
+        x = self.b(torch.relu(self.a(x)))
+        found = torch.jit.annotate(List[torch.Tensor], [])
+        for i in range(x.size(0)):
+            for j in range(i + 1, x.size(0)):
+                found.append((x[i] - x[j]).norm())
+        return found
+
+
+class Named(Two):
+    """Numbers and names of the samples, in lists."""
+
+    def forward(self, x: torch.Tensor, lengths: List[int]) -> Tuple[torch.Tensor, List[str]]:
+        x = self.b(torch.relu(self.a(x)))
+        names = torch.jit.annotate(List[str], [])
+        for i in range(x.size(0)):
+            names.append("%d" % lengths[i])
+        return x, names

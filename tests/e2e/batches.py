@@ -505,6 +505,37 @@ class Batches(e2e.Case):
         self.decode("Decoder", 5, lambda ids, mask, keys, values: (ids, mask, keys, values))
         self.decode("TupleDecoder", 4, lambda ids, mask, keys, values: (ids, mask, (keys, values)))
 
+    def testAMaskOfALaterExample(self):
+        """Only the first example shows what is cut, and the compile says so."""
+        model = self.save("Masked")
+        torch.save((torch.randn(4, 8),), "plain.pt")
+        torch.save((torch.randn(6, 8), torch.rand(6, 8)), "masked.pt")
+        compile = ["pipe-compile", model, "--stages", 2, "-o", "masked.pipe", "--force", "--inputs"]
+        run = ["pipe-run", "masked.pipe", "--microbatches", 2, "--inputs"]
+        self.pipec(0, *compile, "plain.pt", "--inputs", "masked.pt",
+                   saying=["warning: mask is None in the first example", "the mask of example 2 does not count", "pass --inputs of example 2 first"])
+        self.refused(2, "help: compile with first example inputs that contain it", *run, "masked.pt")
+        result = self.pipec(0, *compile, "masked.pt", "--inputs", "plain.pt")
+        self.assertNotIn("does not count", result.err)
+        for inputs in ("masked.pt", "plain.pt"):
+            self.pipec(0, *run, inputs)
+
+    def testListsOfOneLength(self):
+        """A list has one value per micro-batch, also if each of these is a list as long as the others."""
+        model = self.save("Distances")
+        artifact, _ = self.compile(model, (torch.randn(4, 8),))
+        x = torch.randn(8, 8)
+        got = self.runBoth(model, artifact, (x,), 4)
+        close(got, [self.whole(model, (part,)) for part in x.chunk(4)])
+
+    def testListsPerSampleAreNotCut(self):
+        """An artifact says why, as the unsplit model does."""
+        model = self.save("Named")
+        artifact, _ = self.compile(model, (torch.randn(3, 8), [1, 2, 3]))
+        torch.save((torch.randn(6, 8), [1, 2, 3, 4, 5, 6]), "batch.pt")
+        self.refused(2, ["no input has a batch dimension (lengths is a list of 6 entries, as many as dimension 0 of x has, and lists are not cut by entries): expected 1 micro-batch, got 3"],
+                     "pipe-run", artifact, "--inputs", "batch.pt", "--microbatches", 3)
+
     def testExamplesThatDisagree(self):
         """One of them is computed by operators that the other one does not have."""
         model = self.save("Ranks")

@@ -112,6 +112,7 @@ class Cases(Recorded):
         self.record("mlp", *MLP)
         check = ["pipe-check", "mlp.pipe", "--case"]
         self.refused(IO, "missing.case", *check, "missing.case")
+        self.refused(IO, ["case.json", "help: pass the directory that pipe-compile --record-case wrote"], *check, "mlp.pipe")
         path = Path("mlp.case/case.json")
         whole = path.read_text()
         for what, edit in {"no number": {"microbatches": "three"}, "too few": {"microbatches": 0}, "path": {"inputs": "../inputs.pt"},

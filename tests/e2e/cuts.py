@@ -126,6 +126,19 @@ class At(Cuts):
         self.assertEqual(self.firsts(e2e.plan("nothing.pipe")), ["a", "b"])
         self.sameNumbers(model, "nothing.pipe")
 
+    def testModulesOfOneOperator(self):
+        """The place of a module inside one operator is none of a cut, before or after that operator."""
+        model = self.save(odd_models.FusedLayer)
+        for name in ("linear1", "self_attn", "norm2", "dropout1"):
+            with self.subTest(name=name):
+                self.refused(4, [f"--at: a cut before middle.{name} is not possible: none of its operators are left, and its place ", "is unknown",
+                                 "help: the nearest place is before last; --nearest cuts there"],
+                             "pipe-compile", model, "--at", f"middle.{name}", "--inputs", "f32[4,3,32]", "-o", "never.pipe")
+        self.pipec(0, "pipe-compile", model, "--at", "middle.linear1", "--nearest", "--inputs", "f32[4,3,32]", "-o", "fused.pipe",
+                   saying=["warning: --at middle.linear1 is not possible: none of its operators are left", "cut before last instead"])
+        self.assertEqual(self.firsts(e2e.plan("fused.pipe")), ["first", "last"])
+        self.sameNumbers(model, "fused.pipe", (4, 3, 32))
+
     def testNothingFollows(self):
         self.refused(2, "after", "pipe-compile", self.save(odd_models.Identities), "--at", "after", "-o", "never.pipe")
 

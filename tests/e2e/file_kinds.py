@@ -215,6 +215,8 @@ class FileKinds(e2e.Case):
                 self.refused(UNREADABLE, [f"{path}: expected values that torch.save wrote, got {what}"], "pipe-run", MODEL, "--inputs", path)
         self.refused(UNREADABLE, ["whole.pipe: expected a TorchScript model, got an artifact of pipe-compile", "compiled from"], "pipe-compile",
                      "whole.pipe", "--at", "head", "-o", "never.pipe")
+        # Its own name is the default target, which exists.
+        self.refused(UNREADABLE, ["whole.pipe: expected a TorchScript model, got an artifact of pipe-compile", "compiled from"], "pipe-compile", "whole.pipe", "--stages", 2)
         self.refused(UNREADABLE, ["whole.pipe: expected values that torch.save wrote, got an artifact"], "pipe-run", MODEL, "--inputs", "whole.pipe")
 
     def testLibTorchsWordsStandBehindOurs(self):

@@ -96,6 +96,12 @@ class Failures(Messages):
         self.compiled(MODEL, "any.pipe", "--at", "layers.8")
         self.refused(USAGE, "\n  called with x: int64[2,64]\n", "pipe-run", "any.pipe", "--inputs", "i64[4,64]", "--microbatches", 2)
 
+    def testTheModelsOwnErrorsHaveHelp(self):
+        """Where nothing better is known than LibTorch's text."""
+        model = self.save(odd_models.WantsThree)
+        for command in (["pipe-compile", model, "--stages", 2, "--dry-run"], ["pipe-run", model]):
+            self.refused(USAGE, "help: pass arguments that the model accepts", *command, "--inputs", "f32[2,8]")
+
     def testContainersAreNamedAsUsersDo(self):
         torch.save([torch.ones(4, 16)] * 2, "list.pt")
         self.pipec(MISMATCH, "pipe-run", MODEL, "--inputs", INPUTS, "--expect", "list.pt", saying="expected a list of 2, got ")

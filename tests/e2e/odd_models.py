@@ -42,6 +42,17 @@ class Identities(nn.Module):
         return self.after(self.b(self.nothing(self.a(x))))
 
 
+class FusedLayer(nn.Module):
+    """In eval mode one operator computes all of `middle`, so the modules in it are gone."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.middle, self.last = nn.Linear(32, 32), nn.TransformerEncoderLayer(32, 4, 64, batch_first=True), nn.Linear(32, 32)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.middle(self.first(x)))
+
+
 class WritesInALoop(nn.Module):
     """`middle` stands between a value and writes into its rows, as many as the data says."""
 

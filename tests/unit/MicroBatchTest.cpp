@@ -197,24 +197,33 @@ TEST(Merge, EachRule) {
   EXPECT_EQ(elements[3].toTensor().item<float>(), 2.0f) << "(3 * 1 + 1 * 5) / 4";
 }
 
-TEST(Merge, ListsInsideContainersThatAreAlike) {
+TEST(Merge, AListHasOneValuePerMicroBatch) {
   Signature signature = signatureWith({}, 1);
+  signature.batchSize = 4;
   signature.leaves[0].merge = kList;
-  auto merged = [&](const c10::IValue &a, const c10::IValue &b) {
-    c10::IValue result = take(mergeOutputs(signature, {{a}, {b}}, {1, 1}));
-    return result.isTuple() ? result.toTupleRef().elements()[0] : result;
+  auto merged = [&](const Values &parts) {
+    const std::vector<int64_t> samples(parts.size(), 2);
+    std::vector<Values> leaves;
+    for (const c10::IValue &part : parts)
+      leaves.push_back({part});
+    return take(mergeOutputs(signature, leaves, samples));
   };
   auto counts = [](const std::string &key, int64_t value) {
     c10::Dict<std::string, int64_t> dict;
     dict.insert(key, value);
     return c10::IValue(dict);
   };
-  c10::IValue alike = merged(counts("a", 3), counts("a", 4));
-  ASSERT_TRUE(alike.isGenericDict());
-  EXPECT_EQ(alike.toGenericDict().at("a").toListRef()[1].toInt(), 4);
-  EXPECT_TRUE(merged(counts("a", 3), counts("b", 4)).isList()) << "of two dicts";
-  c10::IValue lists = merged(std::vector<int64_t>{1, 2}, std::vector<int64_t>{3, 4});
-  EXPECT_EQ(lists.toListRef()[0].toListRef()[1].toInt(), 3);
+  for (const char *key : {"a", "b"}) {
+    const c10::IValue dicts = merged({counts("a", 3), counts(key, 4)});
+    ASSERT_EQ(dicts.toListRef().size(), 2u) << "whatever the keys are";
+    EXPECT_EQ(dicts.toListRef()[1].toGenericDict().at(key).toInt(), 4);
+  }
+  const std::vector<int64_t> one = {1}, two = {2, 3};
+  for (const std::vector<int64_t> &other : {one, two}) {
+    const c10::IValue lists = merged({one, other, one, one});
+    ASSERT_EQ(lists.toListRef().size(), 4u) << "whatever the lengths are";
+    EXPECT_EQ(lists.toListRef()[1].toIntVector(), other);
+  }
 }
 
 TEST(Merge, WhatSomeMicroBatchesHave) {

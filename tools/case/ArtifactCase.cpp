@@ -133,8 +133,11 @@ std::vector<c10::IValue> batchOf(const Signature &signature,
 llvm::Expected<ArtifactCase> readCase(const std::string &directory) {
   FileHandle opened = TRY(openDirectory(directory));
   llvm::Expected<FileHandle> file = openForReading(opened, kCaseName);
-  if (!file)
-    return withContext(file.takeError(), directory);
+  if (!file) {
+    const ErrorText text = describe(withContext(file.takeError(), directory));
+    return makeError(text.code, text.message,
+                     "pass the directory that pipe-compile --record-case wrote");
+  }
   llvm::Expected<std::string> text = readAll(*file, kCaseName, kMaxCaseBytes);
   if (!text)
     return withContext(text.takeError(), directory);

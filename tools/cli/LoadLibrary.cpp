@@ -72,7 +72,8 @@ llvm::Error loadLibrary(const std::string &path) {
   return makeError(ExitCode::IO, "--load-library " + path + ": cannot load: " + why,
                    wantsPython ? "it calls Python, which pipec does not load; build its operators "
                                  "as a separate library (TORCH_LIBRARY in C++, without bindings)"
-                               : "");
+                               : "pass a shared library (.so) of operators that is built for the "
+                                 "LibTorch in use");
 }
 
 } // namespace pipec
