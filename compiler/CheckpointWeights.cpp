@@ -3,8 +3,10 @@
 #include "ir/TorchError.h"
 #include "ir/checkpoint/ModelState.h"
 #include "ir/checkpoint/Restore.h"
+#include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
 #include "ir/text/CanonicalText.h"
+#include "ir/torchfile/JoinLoss.h"
 
 #include <c10/core/GradMode.h>
 #include <torch/csrc/jit/api/module.h>
@@ -103,6 +105,12 @@ llvm::Error fillModel(torch::jit::Module &module, const CheckpointValues &values
       TRY(checkFits(*saved, each.value.toTensor()));
     places.emplace_back(std::move(each), saved);
   }
+  const std::string ofLoss = nameOfJoinedLoss(module) + ".";
+  for (const SavedValue &saved : values.all())
+    if (saved.about.kind != AttributeKind::Value && startsWith(saved.about.name, ofLoss)) {
+      report.ofLoss.push_back(saved.about.name);
+      all.push_back(saved.about.name); // expected: the file has no place for it
+    }
   TRY(checkNoneIsLeft(values, all));
   return guardTorchError(ExitCode::BadArtifact, kDoing, [&]() -> llvm::Error {
     c10::AutoGradMode noGrad(false);

@@ -15,7 +15,8 @@ llvm::Expected<CheckpointValues> valuesOf(const std::string &path,
 /// Replaces what the checkpoint has. Errors: Usage if it is of another model: a parameter is
 /// missing, or has another shape or dtype.
 llvm::Error fillStages(Relinked &stages, const CheckpointValues &values);
-/// The same for the author's model; the report gets the numbers.
+/// The same for the author's model; the report gets the numbers. Values of a loss that --loss
+/// joined are left out.
 llvm::Error fillModel(torch::jit::Module &module, const CheckpointValues &values,
                       MergeIntoReport &report);
 

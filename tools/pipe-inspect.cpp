@@ -58,7 +58,8 @@ int main(int argc, char **argv) {
   return toolMain(
       argc, argv,
       {"pipe-inspect",
-       "shows what is in an artifact (stages, channels, ties) or in a TorchScript file (modules)",
+       "shows what is in an artifact (stages, channels, training) or in a TorchScript file "
+       "(modules)",
        "MODEL.pipe|MODEL.pt [options]",
        {"pipe-inspect model.pipe --schedule", "pipe-inspect model.pipe --html model.html",
         "pipe-inspect model.pt", "pipe-inspect model.pt --inputs 'f32[8,3,224,224]'"},

@@ -84,6 +84,19 @@ class Other(nn.Module):
         return nn.functional.cross_entropy(self.d(torch.tanh(self.a(x))), target)
 
 
+class Scaled(nn.Module):
+    """A loss with a parameter and a buffer of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(4))
+        self.register_buffer("calls", torch.zeros(1))
+
+    def forward(self, result: Tensor, target: Tensor) -> Tensor:
+        self.calls += 1
+        return nn.functional.mse_loss(result * self.scale, target)
+
+
 def intact(path):
     """Whether a checkpoint is what its MANIFEST says, by other means than pipec's."""
     if not (path / "MANIFEST").exists():
@@ -530,6 +543,30 @@ class Checkpoints(e2e.Case):
                         again = torch.jit.load("merged.pt").eval()
                         self.sameBits(trained.eval()(*inputs), again(*inputs), "eval")
             self.assertIn("with the values of the checkpoint", done.out)
+
+    def testMergedWithoutTheLoss(self):
+        """Values of a joined loss have no place in the author's file: they are left out of it, as with --state, whether stages or the whole model were trained."""
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh(), torch.nn.Linear(4, 4))
+        torch.jit.script(model).save("body.pt")
+        torch.jit.script(Scaled()).save("scaled.pt")
+        torch.save((torch.randn(6, 4), torch.randn(6, 4)), "batch.pt")
+        loss, inputs = ["--loss", "scaled.pt"], ["--inputs", "batch.pt"]
+        self.pipec(0, "pipe-compile", "body.pt", *loss, "--stages", 2, *inputs, "--cost", "analytic", "--schedule", "1f1b", "-o", "scaled.pipe", "--force")
+        for what in (["body.pt", *loss], ["scaled.pipe"]):
+            self.train(*what, *inputs, "--microbatches", 2, "--steps", 2, "--optimizer", "sgd,lr=0.1", "--checkpoint", self.fresh("scaled"))
+            trained = torch.load("state.pt")
+            for source in (["--checkpoint", "scaled"], ["--state", "state.pt"], ["scaled.pipe", "--checkpoint", "scaled"]):
+                done = self.pipec(0, "pipe-merge", *source, "--into", "body.pt", "-o", "own.pt", "--force")
+                self.assertIn("replaced 4 tensors of body.pt", done.out)
+                self.assertIn("note: left out: 2 tensors of the loss, which body.pt does not have: ", done.err)
+                for name in ("loss.scale", "loss.calls"):
+                    self.assertIn(name, done.err)
+                self.sameBits({name: trained[name] for name in model.state_dict()}, dict(torch.jit.load("own.pt").state_dict()), str(source))
+            document = json.loads(self.pipec(0, "pipe-merge", "--checkpoint", "scaled", "--into", "body.pt", "-o", "own.pt", "--force", "--json").out)
+            self.assertEqual(sorted(document["of_loss"]), ["loss.calls", "loss.scale"])
+        self.refused(USAGE, "checkpoint: parameter 0.", "pipe-merge", "--checkpoint", "scaled", "--into", "scaled.pt",
+                     "-o", "own.pt", "--force")
 
     def testMergedState(self):
         """State that is no tensor comes along; what the checkpoint lacks stays; another model is refused."""

@@ -1,11 +1,16 @@
 """Pipelines for a training: planned from a model or from a table of its operators, within the memory of the devices."""
 import json
+import sys
 from pathlib import Path
 
 import torch
 
+import damage
 import e2e
 import odd_models
+
+sys.path.insert(0, str(e2e.SOURCE / "tests" / "support"))
+import training_models  # noqa: E402
 
 MLP = [e2e.MODELS / "mlp.pt", "--inputs", e2e.MODELS / "mlp.inputs.pt"]
 BERT = [e2e.MODELS / "bert.pt", "--inputs", e2e.MODELS / "bert.inputs.pt"]
@@ -69,6 +74,64 @@ class TrainingPlans(e2e.Case):
         for text in ("training stages", "training: ", "lower bound ", "peak memory per rank: 0 ",
                      "searched: ", "dry run: nothing was written"):
             self.assertIn(text, done.out)
+
+    def testInspectShowsTheTraining(self):
+        """pipe-inspect shows what the compile planned and the plan has, as text, as JSON and on the page."""
+        for name, stages, schedule, recompute, microBatches, again in (("gpt", 3, "1f1b", "0,2", 5, [5, 0, 5]), ("mlp", 2, "zb-h1", "never", 4, [0, 0]),
+                                                                       ("lstm", 3, "1f1b", "except-last", 4, [3, 3, 3])):
+            model, batch = training_models.save(name)
+            pipe = f"shown-{name}.pipe"
+            planned = json.loads(self.pipec(0, "pipe-compile", model, "--train", "--stages", stages, "--schedule", schedule, "--recompute", recompute,
+                                            "--microbatches", microBatches, "--inputs", batch, "--cost", "analytic", "-o", pipe, "--force",
+                                            "--json").out)["prediction"]
+            plan = e2e.plan(pipe)
+            training = plan["training"]
+            shown = json.loads(self.pipec(0, "pipe-inspect", pipe, "--json").out)["training"]
+            text = self.pipec(0, "pipe-inspect", pipe).out
+            self.pipec(0, "pipe-inspect", pipe, "--html", "shown.html", "--force")
+            page = Path("shown.html").read_text(encoding="utf-8")
+            self.assertEqual((shown["loss"], shown["count"], shown["tied"]), ("result", None, planned["tied"]), name)
+            self.assertEqual((shown["recompute"], shown["recompute_except_last"]), (training["recompute"], recompute == "except-last"), name)
+            for key in ("forward_ms", "input_grad_ms", "weight_grad_ms", "kept_bytes", "rank", "recompute"):
+                self.assertEqual([stage[key] for stage in shown["stages"]], [stage[key] for stage in planned["stages"]], f"{name} {key}")
+            self.assertEqual([stage["parameter_bytes"] for stage in shown["stages"]], [stage["parameter_bytes"] for stage in plan["stages"]], name)
+            self.assertEqual([stage["recomputed_microbatches"] for stage in shown["stages"]], again, name)
+            self.assertEqual([stage["why_whole"] for stage in shown["stages"]], training["why_whole"], name)
+            self.assertEqual({stage["backward"] for stage in shown["stages"]}, {"split" if schedule == "zb-h1" else "whole"}, name)
+            for parameter, entry in zip(shown["parameters"], training["parameters"], strict=True):
+                for key in ("name", "other_names", "dtype", "shape"):
+                    self.assertEqual(parameter[key], entry[key], name)
+                self.assertEqual(parameter["stages"], [use["stage"] for use in entry["uses"]])
+                self.assertEqual(parameter["owner"], parameter["stages"][-1])
+                self.assertIn(f"  {entry['name']} ", text)
+                self.assertIn(f"<td>{entry['name']}</td>", page)
+            # The planner also knows the time of the optimizer, and what a recomputation leaves out.
+            self.assertTrue(0.8 < shown["step_ms"] / planned["step_ms"] < 1.25, f"{name}: {shown['step_ms']} {planned['step_ms']}")
+            self.assertLessEqual(shown["lower_bound_ms"], shown["step_ms"])
+            self.assertEqual(len(shown["activation_peaks"]), planned["ranks"])
+            for rank, bytes in enumerate(shown["activation_peaks"]):
+                self.assertTrue(0 < bytes < planned["peak_memory"][rank], f"{name} {rank}")
+            for words in ("training stages\n  stage  rank  forward", "loss: result\n", "expected: ", "predicted from the analytic cost model",
+                          "peak of activations per rank: 0 ", "trained parameters\n  parameter "):
+                self.assertIn(words, text)
+            for words in ("<h3>Training stages</h3>", "<h3>Trained parameters</h3>", f"<td>{'3 of 4' if recompute == 'except-last' else 'no'}</td>"):
+                self.assertIn(words, page)
+        # A reason why a backward stays whole, and a plan that knows no costs.
+        document = e2e.plan("shown-mlp.pipe")
+        document["training"]["why_whole"][1] = "a <reason>"
+        del document["training"]["costs"]
+        Path("shown-mlp.pipe/plan.json").write_text(json.dumps(document))
+        damage.manifest(Path("shown-mlp.pipe"))
+        text = self.pipec(0, "pipe-inspect", "shown-mlp.pipe").out
+        self.assertIn("stage 1 cannot split its backward: a <reason>\n", text)
+        self.assertRegex(text, r"(?m)^  1 +1 +- +- +- +- +no +whole only$")
+        self.assertNotIn("expected: ", text)
+        self.assertNotIn("step_ms", json.loads(self.pipec(0, "pipe-inspect", "shown-mlp.pipe", "--json").out)["training"])
+        self.pipec(0, "pipe-inspect", "shown-mlp.pipe", "--html", "shown.html", "--force")
+        self.assertIn("stage 1 cannot split its backward: a &lt;reason&gt;", Path("shown.html").read_text())
+        self.compiled(e2e.MODELS / "mlp.pt", "infer.pipe", "--inputs", e2e.MODELS / "mlp.inputs.pt", "--stages", 2, "--cost", "analytic")
+        self.assertNotIn("training", json.loads(self.pipec(0, "pipe-inspect", "infer.pipe", "--json").out))
+        self.assertNotIn("training stages", self.pipec(0, "pipe-inspect", "infer.pipe").out)
 
     def testModulesInsideControlFlow(self):
         """The planned stages name modules that are called in branches and loops, as the table of stages does."""

@@ -33,13 +33,17 @@ llvm::Expected<std::optional<CostTable>> costsIn(const std::string &directory) {
 
 } // namespace
 
-llvm::Expected<std::string> drawSchedule(const Artifact &artifact, const Schedule &rows) {
-  const Plan &plan = artifact.plan;
-  PlanTiming timed = TRY(timePlan(plan, rows, plan.microBatches));
+llvm::Expected<PlanTiming> timeArtifact(const Artifact &artifact, const Schedule &rows) {
+  PlanTiming timed = TRY(timePlan(artifact.plan, rows, artifact.plan.microBatches));
   std::optional<CostTable> costs = TRY(costsIn(artifact.directory));
   timed.atOnce = costs ? costs->atOnce : 0;
+  return timed;
+}
+
+llvm::Expected<std::string> drawSchedule(const Artifact &artifact, const Schedule &rows,
+                                         const PlanTiming &timed) {
   if (!timed.known)
-    return drawTimeline(rows, plan);
+    return drawTimeline(rows, artifact.plan);
   const Timing &timing = timed.timing;
   return fmt::format(
       "{}\n  step {}, bubble {:.1f} %, lower bound {}: predicted from {}\n",
@@ -59,7 +63,7 @@ llvm::Expected<std::string> pageOf(const Artifact &artifact, const Schedule &row
   const WholeModule modules = wholeTree(artifact.plan, costs);
   const llvm::StringRef name = llvm::StringRef(artifact.directory).rtrim('/');
   return htmlPage(
-      {llvm::sys::path::filename(name).str(), artifact, check, timing, modules, measured});
+      {llvm::sys::path::filename(name).str(), artifact, rows, check, timing, modules, measured});
 }
 
 llvm::Expected<MeasuredRun> readTrace(const std::string &path, const Plan &plan) {

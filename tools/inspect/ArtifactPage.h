@@ -5,12 +5,17 @@
 #include "ir/artifact/ArtifactCheck.h"
 #include "ir/schedule/Schedule.h"
 #include "tools/report/MeasuredRun.h"
+#include "tools/report/PlanTiming.h"
 
 namespace pipec {
 
+/// The times of the artifact's schedule, with all its micro-batches. Errors: BadArtifact.
+llvm::Expected<PlanTiming> timeArtifact(const Artifact &artifact, const Schedule &rows);
+
 /// The schedule for a terminal: with times if the plan has costs, else one step per action. Errors:
 /// BadArtifact.
-llvm::Expected<std::string> drawSchedule(const Artifact &artifact, const Schedule &rows);
+llvm::Expected<std::string> drawSchedule(const Artifact &artifact, const Schedule &rows,
+                                         const PlanTiming &timed);
 
 /// The HTML page. `measured`: of a trace; null: none. Errors: BadArtifact.
 llvm::Expected<std::string> pageOf(const Artifact &artifact, const Schedule &rows,

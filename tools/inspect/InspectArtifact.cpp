@@ -60,8 +60,11 @@ llvm::Error inspectArtifact(const InspectCommand &command) {
   }
   if (given(command.html))
     TRY(writePage(command, artifact, rows));
+  PlanTiming timing;
+  if (plan.training || command.schedule)
+    timing = TRY(timeArtifact(artifact, rows));
   if (command.json) {
-    llvm::json::Object document = artifactJson(artifact, rows);
+    llvm::json::Object document = artifactJson(artifact, rows, timing);
     document["schema_version"] = 1;
     document["options"] =
         llvm::json::Object{{"model", command.model.getValue()}, {"schedule", command.schedule}};
@@ -70,8 +73,8 @@ llvm::Error inspectArtifact(const InspectCommand &command) {
   }
   std::string timeline;
   if (command.schedule)
-    timeline = TRY(drawSchedule(artifact, rows));
-  printArtifact(toStdout(), artifact, timeline);
+    timeline = TRY(drawSchedule(artifact, rows, timing));
+  printArtifact(toStdout(), artifact, rows, timing, timeline);
   return llvm::Error::success();
 }
 

@@ -6,6 +6,7 @@
 #include "tools/report/PlanReport.h"
 #include "tools/report/StageModules.h"
 #include "tools/report/Table.h"
+#include "tools/report/TrainingFacts.h"
 
 namespace pipec {
 
@@ -37,7 +38,8 @@ llvm::json::Value actionRows(const Schedule &rows) {
 
 } // namespace
 
-void printArtifact(llvm::raw_ostream &out, const Artifact &artifact, const std::string &timeline) {
+void printArtifact(llvm::raw_ostream &out, const Artifact &artifact, const Schedule &rows,
+                   const PlanTiming &timing, const std::string &timeline) {
   const Plan &plan = artifact.plan;
   out << artifact.directory << ": " << counted(plan.stages.size(), "stage") << " on "
       << counted(plan.ranks, "rank") << ", " << plan.scheduleName << ", "
@@ -53,6 +55,9 @@ void printArtifact(llvm::raw_ostream &out, const Artifact &artifact, const std::
   if (!plan.ties.empty())
     out << "\n";
   printTies(out, plan);
+  if (plan.training)
+    out << "\n";
+  printTrainingFacts(out, plan, rows, timing);
   printSignature(out, plan.signature);
   out << "\n";
   printStageModules(out, plan);
@@ -63,19 +68,23 @@ void printArtifact(llvm::raw_ostream &out, const Artifact &artifact, const std::
   printPainted(out, timeline);
 }
 
-llvm::json::Object artifactJson(const Artifact &artifact, const Schedule &rows) {
+llvm::json::Object artifactJson(const Artifact &artifact, const Schedule &rows,
+                                const PlanTiming &timing) {
   const Plan &plan = artifact.plan;
-  return llvm::json::Object{{"id", artifact.id},
-                            {"source_digest", plan.sourceDigest},
-                            {"mode", toString(plan.mode)},
-                            {"stages", stagesJson(plan)},
-                            {"channels", channelsJson(plan)},
-                            {"ties", tiesJson(plan)},
-                            {"modules", stageModulesJson(plan)},
-                            {"batch", batchJson(plan)},
-                            {"schedule", llvm::json::Object{{"name", plan.scheduleName},
-                                                            {"microbatches", plan.microBatches},
-                                                            {"actions", actionRows(rows)}}}};
+  llvm::json::Object document{{"id", artifact.id},
+                              {"source_digest", plan.sourceDigest},
+                              {"mode", toString(plan.mode)},
+                              {"stages", stagesJson(plan)},
+                              {"channels", channelsJson(plan)},
+                              {"ties", tiesJson(plan)},
+                              {"modules", stageModulesJson(plan)},
+                              {"batch", batchJson(plan)},
+                              {"schedule", llvm::json::Object{{"name", plan.scheduleName},
+                                                              {"microbatches", plan.microBatches},
+                                                              {"actions", actionRows(rows)}}}};
+  if (plan.training)
+    document["training"] = trainingFactsJson(plan, rows, timing);
+  return document;
 }
 
 } // namespace pipec

@@ -8,8 +8,9 @@
 #include "tools/report/PlanReport.h"
 #include "tools/report/ScheduleSvg.h"
 #include "tools/report/StageGraph.h"
+#include "tools/report/TrainingFacts.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace pipec {
 namespace {
@@ -225,9 +226,17 @@ private:
     if (plan_.channels.empty())
       note("There are no channels.");
     table("Ties", tiesTable(plan_));
+    training();
     table("Inputs", inputsTable(plan_.signature));
     table("Results", outputsTable(plan_.signature));
     html_ += "</section>\n";
+  }
+
+  void training() {
+    table("Training stages", trainingStagesTable(plan_, page_.rows));
+    for (const std::string &sentence : wholeBackwards(plan_))
+      note(markupEscaped(sentence));
+    table("Trained parameters", trainedParametersTable(plan_));
   }
 
   void proof() {

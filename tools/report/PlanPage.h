@@ -11,6 +11,7 @@ namespace pipec {
 struct PlanPage {
   std::string name; // of the artifact, for people
   const Artifact &artifact;
+  const Schedule &rows; // the artifact's
   const ArtifactCheck &check;
   const PlanTiming &timing;
   const WholeModule &modules;

@@ -53,6 +53,7 @@ llvm::Expected<PlanTiming> timePlan(const Plan &plan, const Schedule &schedule,
   ProgramCosts costs;
   if (plan.training) {
     shape = trainingShape(plan, result.schedule, result.microBatches, /*optimizer=*/true);
+    shape.norm = false; // as in the planner's step
     result.known = !plan.training->costs.empty();
     costs.stages = trainingCosts(plan);
   } else {

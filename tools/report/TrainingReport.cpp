@@ -1,9 +1,9 @@
 #include "tools/report/TrainingReport.h"
 
 #include "ir/support/Words.h"
-#include "llvm/ADT/STLExtras.h"
 #include "tools/report/PlanReport.h"
 #include "tools/report/Table.h"
+#include "tools/report/TrainingFacts.h"
 
 #include <fmt/format.h>
 
@@ -16,25 +16,6 @@ std::string microBatchesOf(const PlannedTraining &plan) {
   if (plan.samples)
     text += " of " + counted(static_cast<size_t>(plan.samples), "sample");
   return text;
-}
-
-/// The mode of weights that several stages read; empty: there are none.
-std::string tiedOf(const PlannedTraining &plan) {
-  const auto sent = static_cast<size_t>(llvm::count_if(
-      plan.plan.ties, [](const Tie &tie) { return tie.mode == Tie::Mode::Transmit; }));
-  if (plan.plan.ties.empty())
-    return "";
-  return sent == plan.plan.ties.size() ? "transmit" : sent == 0 ? "replicate" : "mixed";
-}
-
-/// "yes", "no", or of how many micro-batches: "3 of 4".
-std::string recomputeOf(const PlannedTraining &plan, size_t stage) {
-  int64_t again = 0;
-  for (int64_t k = 0; k < plan.microBatches; ++k)
-    again += plan.shape.recomputes(stage, k);
-  return again == 0                   ? "no"
-         : again == plan.microBatches ? "yes"
-                                      : fmt::format("{} of {}", again, plan.microBatches);
 }
 
 void printStagesOf(llvm::raw_ostream &out, const PlannedTraining &plan) {
@@ -56,7 +37,7 @@ void printStagesOf(llvm::raw_ostream &out, const PlannedTraining &plan) {
                   std::to_string(stage.end - stage.begin), formatDuration(stage.costs.forward),
                   formatDuration(stage.costs.inputGrad), formatDuration(stage.costs.weightGrad),
                   formatBytes(stage.weightBytes), formatBytes(stage.costs.heldByForward),
-                  recomputeOf(plan, s)});
+                  recomputeText(plan.shape, s)});
   }
   table.print(out);
 }
@@ -68,7 +49,7 @@ void printTraining(llvm::raw_ostream &out, const PlannedTraining &plan) {
   out << fmt::format("\ntraining: {}, {} on {}, {}{}\n", plan.scheduleName,
                      counted(plan.stages.size(), "stage"), counted(plan.ranks, "rank"),
                      microBatchesOf(plan),
-                     tiedOf(plan).empty() ? "" : ", shared weights: " + tiedOf(plan));
+                     tiedText(plan.plan).empty() ? "" : ", shared weights: " + tiedText(plan.plan));
   out << fmt::format("expected: {} per step, {:.0f} % idle; lower bound {} (gap {:.1f} %)\n",
                      formatDuration(plan.stepNs), 100 * plan.timing.bubbleMakespan(),
                      formatDuration(plan.lowerBoundNs), 100 * plan.gap());
@@ -115,7 +96,7 @@ llvm::json::Object trainingJson(const PlannedTraining &plan) {
                               {"schedules", static_cast<int64_t>(plan.schedules)}};
   if (plan.samples)
     document["samples"] = plan.samples;
-  if (const std::string tied = tiedOf(plan); !tied.empty())
+  if (const std::string tied = tiedText(plan.plan); !tied.empty())
     document["tied"] = tied;
   return document;
 }
