@@ -44,7 +44,7 @@ public:
   void note(const BatchForms &forms) {
     flopsPerSample_ = forms.flopsPerSample();
     const SampleRelations relations = sampleRelations(model_, forms);
-    if (!drawsRandom_) {
+    if (!drawsRandom_ && !allDiffer()) {
       tryThresholds(sizeThresholds(model_, forms));
       tryLargerBatch(relations);
     }
@@ -79,6 +79,13 @@ private:
   bool mixes() const {
     return llvm::any_of(found_.results,
                         [](const ResultCheck &check) { return check.equal == Equal::No; });
+  }
+
+  /// Whether all results differ from those of the whole batch: further sizes show nothing more.
+  bool allDiffer() const {
+    return mixes() && llvm::all_of(found_.results, [](const ResultCheck &check) {
+             return check.equal == Equal::No;
+           });
   }
 
   void tryThresholds(llvm::ArrayRef<SizeThreshold> thresholds) {
