@@ -37,6 +37,8 @@ KINDS = {
     "loop": ["{v} = {a}\nfor i{k} in range(3):\n    {v} = {v} * 0.5 + torch.sin(self.{l}({v}))",
              "{v} = {a}\nj{k} = 0\nwhile j{k} < 1 + int(bool({a}.sum() > 0)):\n    {v} = torch.sin(self.{l}({v}))\n    j{k} += 1"],
     "branch": ["if bool({a}.sum() > 0):\n    {v} = self.{l}({a})\nelse:\n    {v} = {b}.sin()"],
+    "part written": ["{v} = {a} * 1.0\nif bool({b}.sum() > 0):\n    {v}[:, :3] = self.{l}({b})[:, :3]",
+                     "{v} = torch.tanh(self.{l}({a})) * 1.0\nif bool({b}.sum() > 0):\n    {v}[:, 2:].mul_(self.{l}.bias[2:])\nelse:\n    {v}[:, 1] += {b}[:, 2]"],
     "list": ["p{k}: List[Tensor] = []\nfor i{k} in range(2):\n    p{k}.append({a} * (i{k} + 0.5))\np{k}.append({b})\n{v} = torch.stack(p{k}).sum(0)"],
     "optional": ["o{k}: Optional[Tensor] = None\nif x.size(1) > 3:\n    o{k} = {a}\n{v} = {b}\nif o{k} is not None:\n    {v} = {b} + 0.5 * o{k}"],
 }
