@@ -10,6 +10,7 @@
 #include "ir/batch/FixedBatch.h"
 #include "ir/batch/MergeOutputs.h"
 #include "ir/batch/ResultTree.h"
+#include "ir/batch/SizeConstants.h"
 #include "ir/batch/SizeTrust.h"
 #include "ir/graph/Dropout.h"
 #include "ir/plan/OutputPath.h"
@@ -47,6 +48,7 @@ llvm::Expected<BatchDiscovery> Reference::Impl::discover(Signature &of,
     return drew ? draw : std::string();
   };
   how.listsValues = listsValuesIn(*module);
+  how.sizeConstants = sizeConstantsIn(*module);
   how.writesState = assignsState;
   how.trains = training != nullptr;
   how.norms = TRY(guardTorch(ExitCode::Internal, path + ": reading training flags",

@@ -23,6 +23,7 @@
 #include "ir/support/Check.h"
 #include "ir/support/Try.h"
 #include "ir/values/ArgumentText.h"
+#include "ir/values/MapTensors.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -297,11 +298,25 @@ private:
     return reasonOf(failedCandidate_.dims, inputs_);
   }
 
+  /// Samples of a large batch, more if it exceeds a number in the model that fewer do not exceed.
+  int64_t mostToCompare(int64_t all) const {
+    constexpr int64_t kSamples = 64, kMostSamples = 4096, kMostElements = int64_t(1) << 22;
+    int64_t elements = 0;
+    for (const c10::IValue &input : inputs_)
+      forEachTensor(input, [&](const at::Tensor &tensor) {
+        elements += tensor.defined() ? tensor.numel() : 0;
+      });
+    const bool exceeds = llvm::any_of(options_.sizeConstants, [&](int64_t constant) {
+      return constant >= kSamples && constant < std::min(all, kMostSamples);
+    });
+    return exceeds && elements <= kMostElements ? kMostSamples : kSamples;
+  }
+
   /// The example is the first micro-batch. Later ones may have values that it lacks, such as labels
   /// that do not count, with which a merged result is not that of the whole batch.
   llvm::Error checkOthers(BatchDiscovery &found, const Signature &signature) {
-    constexpr int64_t kMostSamples = 64; // of a large batch
-    const int64_t all = batchSizeOr(0, signature, inputs_), samples = std::min(all, kMostSamples);
+    const int64_t all = batchSizeOr(0, signature, inputs_),
+                  samples = std::min(all, mostToCompare(all));
     if (options_.microBatches < 2 || samples < 2 || options_.drawsRandom() ||
         options_.writesState || !found.trial.runs() || !found.trial.partsRefusal.empty())
       return llvm::Error::success();

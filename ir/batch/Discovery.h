@@ -30,6 +30,8 @@ struct DiscoveryOptions {
   /// Runs the same model with dropout off, so that it draws nothing; null: it draws otherwise, too.
   ModelRuns withoutDropout;
   bool trustsSizes = false; // the model may loop forever at sizes that its author did not expect
+  /// Of sizeConstantsIn(), to compare batches on both sides of them, if the inputs are such.
+  std::vector<int64_t> sizeConstants;
 };
 
 /// What the experiments showed, beside what is in the signature.

@@ -522,6 +522,20 @@ TEST(Discovery, OtherValuesDecideWhatIsNotFinite) {
   }
 }
 
+TEST(Discovery, ABatchBeyondANumberInTheModelIsCompared) {
+  DiscoveryOptions options;
+  options.microBatches = 3;
+  const at::Tensor x = at::randn({240, 3});
+  auto model = [](const Values &in) -> Values {
+    return {in[0].toTensor() * (in[0].toTensor().size(0) > 100 ? 2 : 1)};
+  };
+  EXPECT_EQ(discoverLeaves({x}, 1, model, options).equal(), Equal::Yes);
+  options.sizeConstants = {2, 100};
+  EXPECT_EQ(discoverLeaves({x}, 1, model, options).equal(), Equal::No);
+  options.sizeConstants = {2, 240};
+  EXPECT_EQ(discoverLeaves({x}, 1, model, options).equal(), Equal::Yes);
+}
+
 TEST(Discovery, EqualLabelsShowNoRule) {
   const at::Tensor x = at::randn({4, 3});
   auto overlap = [](const Values &in) -> Values {
