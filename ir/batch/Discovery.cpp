@@ -2,7 +2,6 @@
 
 #include "ir/TorchError.h"
 #include "ir/batch/ChanceFit.h"
-#include "ir/batch/CheckResults.h"
 #include "ir/batch/CutWay.h"
 #include "ir/batch/DiscoveryNotes.h"
 #include "ir/batch/DrawnLoss.h"
@@ -10,6 +9,7 @@
 #include "ir/batch/FullerCut.h"
 #include "ir/batch/Interaction.h"
 #include "ir/batch/JudgeWay.h"
+#include "ir/batch/LaterMicroBatches.h"
 #include "ir/batch/LaterWays.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/batch/ResultTree.h"
@@ -23,7 +23,6 @@
 #include "ir/support/Check.h"
 #include "ir/support/Try.h"
 #include "ir/values/ArgumentText.h"
-#include "ir/values/MapTensors.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -298,49 +297,6 @@ private:
     return reasonOf(failedCandidate_.dims, inputs_);
   }
 
-  /// Samples of a large batch, more if it exceeds a number in the model that fewer do not exceed.
-  int64_t mostToCompare(int64_t all) const {
-    constexpr int64_t kSamples = 64, kMostSamples = 4096, kMostElements = int64_t(1) << 22;
-    int64_t elements = 0;
-    for (const c10::IValue &input : inputs_)
-      forEachTensor(input, [&](const at::Tensor &tensor) {
-        elements += tensor.defined() ? tensor.numel() : 0;
-      });
-    const bool exceeds = llvm::any_of(options_.sizeConstants, [&](int64_t constant) {
-      return constant >= kSamples && constant < std::min(all, kMostSamples);
-    });
-    return exceeds && elements <= kMostElements ? kMostSamples : kSamples;
-  }
-
-  /// The example is the first micro-batch. Later ones may have values that it lacks, such as labels
-  /// that do not count, with which a merged result is not that of the whole batch.
-  llvm::Error checkOthers(BatchDiscovery &found, const Signature &signature) {
-    const int64_t all = batchSizeOr(0, signature, inputs_),
-                  samples = std::min(all, mostToCompare(all));
-    if (options_.microBatches < 2 || samples < 2 || options_.drawsRandom() ||
-        options_.writesState || !found.trial.runs() || !found.trial.partsRefusal.empty())
-      return llvm::Error::success();
-    // The micro-batches of this run, or the halves of what is taken of a large batch.
-    const int64_t count = samples == all ? std::min(options_.microBatches, all) : 2;
-    std::vector<int64_t> parts;
-    for (int64_t k = 0; k < count; ++k)
-      parts.push_back(samples / count + (k < samples % count ? 1 : 0));
-    const Halves own = tryOwnSamples(found.trial, inputs_, parts, runAll_);
-    return guardTorchVoid(ExitCode::Other, "comparing outputs of the batch", [&] {
-      // Without checks the call itself says what does not run or is not merged.
-      if (const auto checks = checkHalves(signature, own, parts)) {
-        contradicted_ = samples == all && contradict(signature, found.results, *checks,
-                                                     givenLeaves(signature, options_.merges));
-        found.takeChecks(*checks);
-      } else if (differInStructure(signature, own)) {
-        found.warnings.push_back(
-            "the structure of the result depends on the values of the batch, as the length of a "
-            "list does, so results of micro-batches may not merge to that of the whole batch; "
-            "--microbatches 1 gives that one");
-      }
-    });
-  }
-
   /// A note if another dimension fits as well and cuts more; empty: none does.
   llvm::Expected<std::string> noteOnFuller() {
     const auto &given = options_.batchDimGiven;
@@ -373,7 +329,7 @@ private:
     }
     found.trial = std::move(best_->trial);
     if (found.notCut.empty()) {
-      TRY(checkOthers(found, signature));
+      contradicted_ = TRY(checkLaterMicroBatches(found, signature, inputs_, options_, runAll_));
       TRY(checkDrawnLosses(found, signature, options_));
     }
     addNotes(found, signature, *best_, inputs_, options_);
