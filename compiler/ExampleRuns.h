@@ -3,9 +3,9 @@
 
 #include "compiler/Import.h"
 #include "compiler/Progress.h"
-#include "ir/batch/Discovery.h"
-#include "ir/batch/SizeLinks.h"
-#include "ir/batch/SizeTrial.h"
+#include "ir/batch/discovery/Discovery.h"
+#include "ir/batch/discovery/SizeLinks.h"
+#include "ir/batch/discovery/SizeTrial.h"
 #include "passes/PassContext.h"
 
 namespace pipec {

@@ -56,11 +56,11 @@ public:
   const std::vector<std::string> &warnings() const;
 
   /// Runs one batch and merges the micro-batches' results. With several micro-batches the first
-  /// call finds out which inputs and results follow the batch (ir/batch/Discovery.h), from the
-  /// first micro-batch, and compares up to 64 samples of all of them with a whole batch. It uses
-  /// fresh copies of the model for this, so the model's state starts as saved. Errors: Usage as for
-  /// Pipeline::infer; Other with the micro-batch and LibTorch's message. As there, a failed call
-  /// changes nothing.
+  /// call finds out which inputs and results follow the batch (ir/batch/discovery/Discovery.h),
+  /// from the first micro-batch, and compares up to 64 samples of all of them with a whole batch.
+  /// It uses fresh copies of the model for this, so the model's state starts as saved. Errors:
+  /// Usage as for Pipeline::infer; Other with the micro-batch and LibTorch's message. As there, a
+  /// failed call changes nothing.
   llvm::Expected<c10::IValue> infer(const std::vector<c10::IValue> &inputs,
                                     StepStats *stats = nullptr);
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ir/batch/BatchSplit.h"
-#include "ir/batch/Discovery.h"
+#include "ir/batch/discovery/Discovery.h"
 #include "llvm/ADT/STLExtras.h"
 #include "runtime/Device.h"
 #include "runtime/Reference.h"

@@ -2,7 +2,7 @@
 
 #include "ir/TorchError.h"
 #include "ir/autograd/StateVersions.h"
-#include "ir/batch/ResultSnapshots.h"
+#include "ir/batch/discovery/ResultSnapshots.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "runtime/training/Autocast.h"

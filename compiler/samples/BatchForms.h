@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ir/Model.h"
-#include "ir/batch/CutTrial.h"
+#include "ir/batch/discovery/CutTrial.h"
 
 #include <unordered_map>
 

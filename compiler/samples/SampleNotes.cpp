@@ -5,8 +5,8 @@
 #include "compiler/samples/SampleRelations.h"
 #include "compiler/samples/SizeThresholds.h"
 #include "ir/NodeInfo.h"
-#include "ir/batch/DiscoveryNotes.h"
-#include "ir/batch/TrialSpecs.h"
+#include "ir/batch/discovery/DiscoveryNotes.h"
+#include "ir/batch/discovery/TrialSpecs.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ir/Model.h"
-#include "ir/batch/Discovery.h"
+#include "ir/batch/discovery/Discovery.h"
 #include "passes/PassContext.h"
 
 namespace pipec {

@@ -1,7 +1,7 @@
 #include "compiler/verify/CompareParts.h"
 
-#include "ir/batch/CutTrial.h"
-#include "ir/batch/DiscoveryNotes.h"
+#include "ir/batch/discovery/CutTrial.h"
+#include "ir/batch/discovery/DiscoveryNotes.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Try.h"
 

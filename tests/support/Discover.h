@@ -1,8 +1,8 @@
 // The discovery of a batch for models that are functions.
 #pragma once
 
-#include "ir/batch/Discovery.h"
 #include "ir/batch/MicroBatch.h"
+#include "ir/batch/discovery/Discovery.h"
 
 #include <ATen/core/ivalue.h>
 

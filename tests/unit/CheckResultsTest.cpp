@@ -1,5 +1,5 @@
 // Are merged results those of the whole batch, and do samples affect each other?
-#include "ir/batch/CheckResults.h"
+#include "ir/batch/discovery/CheckResults.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // How a batch is cut and its results become one, where sizes alone would say something else.
-#include "ir/batch/GivenMerges.h"
+#include "ir/batch/discovery/GivenMerges.h"
 #include "tests/support/Discover.h"
 #include "tests/support/Matchers.h"
 

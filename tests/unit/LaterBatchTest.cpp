@@ -1,5 +1,5 @@
 // A batch along another dimension than the first, and arguments that no cut fits.
-#include "ir/batch/UncutArgument.h"
+#include "ir/batch/discovery/UncutArgument.h"
 #include "tests/support/Discover.h"
 #include "tests/support/Matchers.h"
 
