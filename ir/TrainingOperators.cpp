@@ -8,6 +8,8 @@
 #include <ATen/core/function_schema.h>
 #include <torch/csrc/jit/ir/ir.h>
 
+#include <cmath>
+
 namespace pipec {
 
 namespace {
@@ -98,8 +100,11 @@ bool TrainingWalk::isNumberOrText(const c10::Type &type) {
 }
 
 bool TrainingWalk::areSame(const Fact &a, const Fact &b) {
+  const auto isNan = [](const c10::IValue &value) {
+    return value.isDouble() && std::isnan(value.toDouble());
+  };
   if (a.known && b.known)
-    return areSameValues(*a.known, *b.known);
+    return areSameValues(*a.known, *b.known) || (isNan(*a.known) && isNan(*b.known));
   return !a.known && !b.known && a.id == b.id;
 }
 

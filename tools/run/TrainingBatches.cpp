@@ -46,8 +46,9 @@ llvm::Expected<TrainingBatches> TrainingBatches::cut(const Signature &signature,
       signature.inputs, [](const InputSpec &input) { return input.batchDim.has_value(); });
   batches.assumed_ = !known;
   for (size_t i = 0; i < values.size(); ++i) {
-    const std::optional<int64_t> wanted =
-        known ? signature.inputs[i].batchDim : std::optional<int64_t>(0);
+    std::optional<int64_t> wanted = signature.inputs[i].batchDim;
+    if (!known && !signature.inputs[i].givenWhole)
+      wanted = 0;
     batches.dims_.push_back(std::nullopt);
     if (!wanted || !values[i].isTensor() || values[i].toTensor().dim() <= *wanted)
       continue;

@@ -138,9 +138,14 @@ public:
       bool distinct = false;
       values = spread(mixedLabels(values, dims_, /*inBoth=*/factor != 4), dims_, 1, Spread::Counts,
                       distinct);
-      const Halves one = partsOf(values, {kHalf, kHalf});
-      if (!one.whole.results.empty() && !one.parts.results.empty())
-        found.push_back(one);
+      std::vector<Values> wholes = {values};
+      if (moves) // the same samples in both halves: a sum doubles, a maximum stays
+        wholes.push_back(reordered(values, dims_, {0, 1, 2, 0, 1, 2}));
+      for (const Values &whole : wholes) {
+        const Halves one = partsOf(whole, {kHalf, kHalf});
+        if (!one.whole.results.empty() && !one.parts.results.empty())
+          found.push_back(one);
+      }
     }
     return found;
   }
