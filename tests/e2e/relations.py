@@ -92,6 +92,20 @@ class Relations(e2e.Case):
         relation_models.Huge = Huge
         self.assertRegex(self.compile("Huge", x()).err, "note: aten::gt .* depends on the constant 100000 and a size that follows the batch; .*not compared")
 
+    def testEverySmallConstantIsNamed(self):
+        for limit in range(1, 13):
+            class Limit(relation_models.Layers):
+                def __init__(self, most: int):
+                    super().__init__()
+                    self.most = most
+
+                def forward(self, x: torch.Tensor):
+                    return self.features(x) * 2 if x.size(0) > self.most else self.features(x)
+            torch.jit.script(Limit(limit)).save("limit.pt")
+            torch.save((x(),), "example.pt")
+            done = self.pipec(0, "pipe-compile", "limit.pt", "--stages", 2, "--inputs", "example.pt", "--cost", "analytic", "-o", "limit.pipe", "--force")
+            self.assertIn("warning:", done.err, f"{limit}: {done.err}")
+
     def testOperatorsAreNamed(self):
         for name, operator in OPERATORS.items():
             with self.subTest(name):

@@ -28,6 +28,17 @@ class Norms(nn.Module):
         return self.plain(z).mul(y).square().mean()
 
 
+class Centred(nn.Module):
+    """t has no batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(6, 6), nn.Linear(6, 6)
+
+    def forward(self, x, t):
+        return (self.b(torch.tanh(self.a(x))) - t.mean(0)).square().mean()
+
+
 class Gan(nn.Module):
     """Only the generator has a norm, so the real samples alone are independent."""
 
@@ -124,6 +135,20 @@ class TrainNorms(e2e.Case):
         self.pipec(0, "pipe-compile", "m.pt", *how, "--batch-dim", "z=none,real=0")
         self.assertNotIn("--data", self.pipec(0, "pipe-run", "m.pipe", "--train", *run).err)
         self.assertNotIn("--data", self.pipec(0, "pipe-run", "m.pt", "--train", *run, "--batch-dim", "z=none,real=0").err)
+
+    def testDataGivenWhole(self):
+        """--batch-dim t=none alone: every step gets all rows of t, and x is cut."""
+        x, t = torch.randn(23, 6), torch.randn(23, 6)
+        torch.save((x, t), "data.pt")
+        torch.save((x[:5], t), "batch.pt")
+        torch.jit.script(Centred()).save("m.pt")
+        self.pipec(0, "pipe-compile", "m.pt", "--train", "--stages", 2, "--inputs", "batch.pt", "--cost", "analytic", "--batch-dim", "t=none", "-o", "m.pipe",
+                   "--force")
+        run = ["--data", "data.pt", "--batch", 5, "--microbatches", 2, "--batch-dim", "t=none", *SGD]
+        expected, actual = self.trained("m.pt", *run), self.trained("m.pipe", *[word for word in run if word not in ("--batch-dim", "t=none")])
+        for a, b in zip(expected, actual):
+            for name, value in a.items():
+                self.assertTrue(torch.equal(value, b[name]), name)
 
     def testRecomputedAndAccumulated(self):
         for make, cut in ((Norms, ["--stages", 3]), (TwiceNormed, ["--at", "b"])):

@@ -24,6 +24,7 @@ DIFFER = {  # what the note says in training mode: the module, what runs in it
 }
 SAME = {  # computes the same in both modes
     "no-rate": models.NoRate,
+    "fills-with-nan": models.FillsWithNan,
     "no-depth": lambda: models.StochasticDepth(0.0),
     "attention": lambda: models.Attention(0.0, False),
     "attention-weights": lambda: models.Attention(0.0, True),

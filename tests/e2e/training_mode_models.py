@@ -175,6 +175,13 @@ class NoRate(Linear):
         return self.fc(x)
 
 
+class FillsWithNan(Linear):
+    """A constant that does not equal itself."""
+
+    def forward(self, x):
+        return self.fc(x).masked_fill(x > 3, float("nan"))
+
+
 class Samples(Linear):
     """Draws in both modes."""
 
