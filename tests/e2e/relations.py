@@ -102,7 +102,7 @@ class Relations(e2e.Case):
                 def forward(self, x: torch.Tensor):
                     return self.features(x) * 2 if x.size(0) > self.most else self.features(x)
             torch.jit.script(Limit(limit)).save("limit.pt")
-            torch.save((x(),), "example.pt")
+            torch.save(x(), "example.pt")
             done = self.pipec(0, "pipe-compile", "limit.pt", "--stages", 2, "--inputs", "example.pt", "--cost", "analytic", "-o", "limit.pipe", "--force")
             self.assertIn("warning:", done.err, f"{limit}: {done.err}")
 
