@@ -18,6 +18,8 @@ using torch::jit::Node;
 using torch::jit::Value;
 
 bool areSameValues(const c10::IValue &a, const c10::IValue &b) {
+  if (a.isDouble() && b.isDouble() && std::isnan(a.toDouble()) && std::isnan(b.toDouble()))
+    return true;
   return a.isTensor() || b.isTensor() || a.isObject() || b.isObject()
              ? a.is(b)
              : a.tagKind() == b.tagKind() && c10::_fastEqualsForContainer(a, b);
@@ -100,11 +102,8 @@ bool TrainingWalk::isNumberOrText(const c10::Type &type) {
 }
 
 bool TrainingWalk::areSame(const Fact &a, const Fact &b) {
-  const auto isNan = [](const c10::IValue &value) {
-    return value.isDouble() && std::isnan(value.toDouble());
-  };
   if (a.known && b.known)
-    return areSameValues(*a.known, *b.known) || (isNan(*a.known) && isNan(*b.known));
+    return areSameValues(*a.known, *b.known);
   return !a.known && !b.known && a.id == b.id;
 }
 

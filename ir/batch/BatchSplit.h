@@ -16,8 +16,8 @@ struct BatchParts {
 
 /// Cuts `inputs` into micro-batches and checks each. If no input has a batch dimension, the model
 /// runs as one micro-batch of one sample. `memory`: lists of an earlier call, which are used again.
-/// Errors: Usage (number of inputs, batch sizes that
-/// disagree, more micro-batches than samples, refusals of checkMicroBatch).
+/// Errors: Usage (number of inputs, batch sizes that disagree, more micro-batches than samples,
+/// refusals of checkMicroBatch).
 llvm::Expected<BatchParts> splitBatch(const Signature &signature,
                                       const std::vector<c10::IValue> &inputs, int64_t microBatches,
                                       std::vector<std::vector<c10::IValue>> memory = {});

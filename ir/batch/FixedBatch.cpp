@@ -1,6 +1,5 @@
 #include "ir/batch/FixedBatch.h"
 
-#include "ir/TorchError.h"
 #include "ir/batch/CutCandidates.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/plan/PlanNames.h"
@@ -52,21 +51,14 @@ std::vector<int64_t> numbersIn(llvm::StringRef text) {
   return numbers;
 }
 
-bool runs(std::vector<c10::IValue> inputs, ModelRunner run) {
-  llvm::Error error = run({std::move(inputs)}).takeError();
-  const bool does = !error; // a refusal is one of the two answers
-  llvm::consumeError(std::move(error));
-  return does;
-}
-
 /// Every sample of the batch is in one of the calls, so that a sample that the model refuses
 /// because of its values is not left out.
 bool runsWith(int64_t samples, int64_t batch, const Signature &signature,
               llvm::ArrayRef<c10::IValue> inputs, ModelRunner run) {
   bool all = true;
-  for (int64_t begin = 0; all && begin < batch; begin += samples) {
-    std::vector<c10::IValue> part;
-    llvm::Error error = guardTorchVoid(ExitCode::Other, "resizing", [&] {
+  for (int64_t begin = 0; all && begin < batch; begin += samples)
+    all = doesRun(run, [&] {
+      Values part;
       for (size_t i = 0; i < inputs.size(); ++i) {
         const ArgumentCut cut = cutOf(signature.inputs[i]);
         auto narrow = [&](const at::Tensor &tensor, std::optional<int64_t> dim) {
@@ -77,11 +69,8 @@ bool runsWith(int64_t samples, int64_t batch, const Signature &signature,
         part.push_back(samples > batch ? resizeBatch(inputs[i], cut, samples)
                                        : mapTensors(inputs[i], cut, narrow));
       }
-      part = ownCopies(part);
+      return part;
     });
-    all = !error && runs(std::move(part), run); // what cannot be resized does not run
-    llvm::consumeError(std::move(error));
-  }
   return all;
 }
 
@@ -151,14 +140,11 @@ std::string whatFixesBatch(const Signature &signature, llvm::ArrayRef<c10::IValu
 
 bool runsWithSize(llvm::ArrayRef<c10::IValue> inputs, size_t index, int64_t dim, int64_t size,
                   ModelRunner run) {
-  std::vector<c10::IValue> resized;
-  llvm::Error error = guardTorchVoid(ExitCode::Other, "resizing", [&] {
-    resized = ownCopies(inputs);
+  return doesRun(run, [&] {
+    Values resized = inputs.vec();
     resized[index] = resizeBatch(resized[index], dim, size);
+    return resized;
   });
-  const bool does = !error && runs(std::move(resized), run);
-  llvm::consumeError(std::move(error)); // what cannot be resized does not run
-  return does;
 }
 
 std::string howToFreeBatch() {

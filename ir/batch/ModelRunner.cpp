@@ -1,5 +1,8 @@
 #include "ir/batch/ModelRunner.h"
 
+#include "ir/TorchError.h"
+#include "ir/batch/MicroBatch.h"
+
 namespace pipec {
 
 llvm::Expected<Values> DecidingRuns::start(bool decides,
@@ -21,6 +24,17 @@ llvm::Expected<std::vector<c10::IValue>> runOne(ModelRuns runAll, std::vector<Va
   std::vector<std::vector<Values>> one;
   one.push_back(std::move(calls));
   return std::move(runAll(std::move(one), {}).front());
+}
+
+bool doesRun(ModelRunner run, llvm::function_ref<Values()> make) {
+  Values arguments;
+  llvm::Error error = guardTorchVoid(ExitCode::Other, "changing the example inputs",
+                                     [&] { arguments = ownCopies(make()); });
+  if (!error)
+    error = run({std::move(arguments)}).takeError();
+  const bool does = !error;
+  llvm::consumeError(std::move(error));
+  return does;
 }
 
 std::string firstLineOf(llvm::Error error) {

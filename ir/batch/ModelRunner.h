@@ -48,6 +48,11 @@ private:
 /// Runs one experiment with a runner of several. Errors: those of the model.
 llvm::Expected<std::vector<c10::IValue>> runOne(ModelRuns runAll, std::vector<Values> calls);
 
+/// Whether the model runs on the arguments that `make` gives, a copy of its own of each. False,
+/// too, where `make` throws, because the arguments cannot be resized so: a refusal is one of the
+/// two answers.
+bool doesRun(ModelRunner run, llvm::function_ref<Values()> make);
+
 /// The first line of the message, for a sentence that quotes it as a reason.
 std::string firstLineOf(llvm::Error error);
 

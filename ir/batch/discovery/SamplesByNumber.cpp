@@ -34,21 +34,16 @@ bool mayPointBeyond(const c10::IValue &value, int64_t size) {
 /// Whether the model runs with `size` samples and the numbers of `reduced` inputs below it.
 bool runsReduced(int64_t size, const std::vector<bool> &reduced, const Signature &signature,
                  llvm::ArrayRef<c10::IValue> inputs, ModelRunner run) {
-  std::vector<c10::IValue> call;
-  llvm::Error error = guardTorchVoid(ExitCode::Other, "resizing", [&] {
+  return doesRun(run, [&] {
+    Values call;
     for (size_t i = 0; i < inputs.size(); ++i) {
       const c10::IValue part = resizeBatch(inputs[i], cutOf(signature.inputs[i]), size);
       call.push_back(mapTensors(part, [&](const at::Tensor &tensor) {
         return reduced[i] && holdsNumbers(tensor) ? tensor.remainder(size) : tensor;
       }));
     }
-    call = ownCopies(call);
+    return call;
   });
-  if (!error)
-    error = run({std::move(call)}).takeError();
-  const bool runs = !error; // a refusal is one of the two answers
-  llvm::consumeError(std::move(error));
-  return runs;
 }
 
 /// The marked inputs whose numbers must stay below the size; all marked ones if no single one must.

@@ -1,6 +1,5 @@
 #include "ir/batch/discovery/UncutArgument.h"
 
-#include "ir/TorchError.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/batch/discovery/TrialValues.h"
 #include "llvm/ADT/STLExtras.h"
@@ -60,21 +59,15 @@ std::vector<Follower> followersOf(const CutTrial &trial, const Values &example) 
 bool runsAt(int64_t samples, llvm::ArrayRef<Follower> followers, const CutTrial &trial,
             ModelRunner run) {
   const Values &example = trial.example.calls.front();
-  Values inputs;
-  llvm::Error error = guardTorchVoid(ExitCode::Other, "resizing", [&] {
-    inputs = resized(example, trial.candidate.dims, samples);
+  return doesRun(run, [&] {
+    Values inputs = resized(example, trial.candidate.dims, samples);
     for (const Follower &one : followers) {
       inputs[one.argument] = example[one.argument];
       for (const int64_t dim : one.dims)
         inputs[one.argument] = resizeBatch(inputs[one.argument], dim, one.rows * samples);
     }
-    inputs = ownCopies(inputs);
+    return inputs;
   });
-  if (!error)
-    error = run({std::move(inputs)}).takeError();
-  const bool does = !error; // a refusal is one of the two answers
-  llvm::consumeError(std::move(error));
-  return does;
 }
 
 } // namespace
