@@ -1,6 +1,5 @@
 #include "ir/support/LargeFile.h"
 
-#include <algorithm>
 #include <cstring>
 
 namespace pipec {
@@ -13,45 +12,41 @@ struct LargeFile::Buffer {
 };
 
 LargeFile::LargeFile(NewFile &file, bool pastCache)
-    : file_(file), filling_(new Buffer), writing_(new Buffer) {
+    : file_(file),
+      thread_([this](llvm::StringRef bytes) { file_.write(bytes.data(), bytes.size()); },
+              /*mostPieces=*/kBuffers - 1) {
+  for (std::unique_ptr<Buffer> &buffer : buffers_)
+    buffer.reset(new Buffer);
   if (pastCache)
     file_.goPastCache(); // a refusal costs only time
 }
 
-LargeFile::~LargeFile() {
-  if (underWay_.valid())
-    underWay_.wait();
-}
+LargeFile::~LargeFile() = default;
 
 void LargeFile::write(llvm::StringRef bytes) {
   while (!bytes.empty()) {
-    const llvm::StringRef part = bytes.take_front(Buffer::kSize - filling_->size);
-    std::memcpy(filling_->bytes + filling_->size, part.data(), part.size());
-    filling_->size += part.size();
+    Buffer &filling = *buffers_[filling_];
+    const llvm::StringRef part = bytes.take_front(Buffer::kSize - filling.size);
+    std::memcpy(filling.bytes + filling.size, part.data(), part.size());
+    filling.size += part.size();
     bytes = bytes.drop_front(part.size());
-    if (filling_->size == Buffer::kSize)
+    if (filling.size == Buffer::kSize)
       writeBuffer();
   }
 }
 
 void LargeFile::writeBuffer() {
-  wait();
-  std::swap(filling_, writing_);
-  filling_->size = 0;
-  underWay_ =
-      std::async(std::launch::async, [this] { file_.write(writing_->bytes, writing_->size); });
-}
-
-void LargeFile::wait() {
-  if (underWay_.valid())
-    underWay_.get();
+  // All buffers but one fit into the queue, so after the push the oldest buffer is written.
+  thread_.appendStable({buffers_[filling_]->bytes, Buffer::kSize});
+  filling_ = (filling_ + 1) % kBuffers;
+  buffers_[filling_]->size = 0;
 }
 
 void LargeFile::finish() {
-  wait();
+  thread_.finish();
   // Not a full buffer, so not a multiple of the disk's unit.
   file_.goThroughCache();
-  file_.write(filling_->bytes, filling_->size);
+  file_.write(buffers_[filling_]->bytes, buffers_[filling_]->size);
 }
 
 } // namespace pipec

@@ -11,11 +11,12 @@ namespace pipec {
 namespace {
 
 constexpr size_t kJoinedBytes = size_t(64) << 10;
-constexpr size_t kMostPieces = 64;
 
 } // namespace
 
 struct PieceThread::Queue {
+  explicit Queue(size_t most) : mostPieces(most) {}
+
   struct Piece {
     std::string copy = {};      // or
     llvm::StringRef bytes = {}; // in memory that stays
@@ -23,7 +24,7 @@ struct PieceThread::Queue {
 
   void push(Piece piece) {
     std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return over || pieces.size() < kMostPieces; });
+    changed.wait(lock, [&] { return over || pieces.size() < mostPieces; });
     if (over)
       return;
     pieces.push_back(std::move(piece));
@@ -65,6 +66,7 @@ struct PieceThread::Queue {
     return pieces.empty() ? nullptr : &pieces.front(); // a deque's elements stay where they are
   }
 
+  const size_t mostPieces;
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<Piece> pieces;
@@ -72,8 +74,8 @@ struct PieceThread::Queue {
   bool over = false;  // the other thread works on nothing any more
 };
 
-PieceThread::PieceThread(Work work)
-    : queue_(std::make_shared<Queue>()),
+PieceThread::PieceThread(Work work, size_t mostPieces)
+    : queue_(std::make_shared<Queue>(mostPieces)),
       done_(std::async(std::launch::async,
                        [queue = queue_, work = std::move(work)] { queue->workOnAll(work); })) {}
 

@@ -14,13 +14,14 @@
 
 namespace pipec {
 
-/// Calls `work` with bytes in order, on its own thread. Small pieces are joined. The queue is
-/// bounded: a caller that appends faster than `work` runs has to wait. After `work` throws,
+/// Calls `work` with bytes in order, on its own thread. Small pieces are joined. The queue holds at
+/// most `mostPieces`, the one in work included: a caller that appends faster than `work` runs has
+/// to wait. After `work` throws,
 /// appended bytes are dropped. One thread appends.
 class PieceThread {
 public:
   using Work = std::function<void(llvm::StringRef)>;
-  explicit PieceThread(Work work);
+  explicit PieceThread(Work work, size_t mostPieces = 64);
   PieceThread(const PieceThread &) = delete;
   PieceThread &operator=(const PieceThread &) = delete;
   /// Waits until the work is done.

@@ -28,7 +28,7 @@ std::string bytesOf(size_t n) {
 
 TEST(LargeFileTest, writesAllBytesPastTheCacheAndThroughIt) {
   TempDir dir;
-  const std::string text = bytesOf((size_t(9) << 20) + 777);
+  const std::string text = bytesOf((size_t(19) << 20) + 777);
   for (bool pastCache : {true, false})
     for (size_t n : {size_t(0), size_t(1), size_t(2) << 20, size_t(8) << 20, text.size()}) {
       const std::string path = dir.path("file");
