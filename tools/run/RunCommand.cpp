@@ -4,6 +4,7 @@
 #include "ir/checkpoint/NearCheckpoints.h"
 #include "ir/schedule/Generators.h"
 #include "ir/schedule/Schedule.h"
+#include "ir/support/CannotRead.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/OutputPlace.h"
 #include "ir/support/TextFile.h"
@@ -257,6 +258,9 @@ llvm::Expected<RunCommand> readRunCommand() {
   if (command.training)
     TRY(refuseWithTraining());
   command.model = model;
+  // Before anything is said about a .pt, which is all that is no directory.
+  if (std::error_code missing = llvm::sys::fs::access(model, llvm::sys::fs::AccessMode::Exist))
+    return cannotRead(model, missing);
   command.isArtifact = llvm::sys::fs::is_directory(model);
   if (command.isArtifact)
     TRY(refuseCheckpoint(model, "a model or an artifact"));
