@@ -136,6 +136,7 @@ llvm::Expected<Runner> makeRunner(const RunCommand &command, RunReport &report) 
   if (runner && runner->trainer) {
     runner->trainer->signature = runner->signature;
     runner->trainer->bind = runner->bind;
+    runner->trainer->check = runner->check;
   }
   return runner;
 }
