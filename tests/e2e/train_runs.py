@@ -231,6 +231,24 @@ class Bystanders(nn.Module):
         return (y ** 2).mean(), self.beside(y)
 
 
+class ForkedUse(nn.Module):
+    """One of three uses of a value is in a forked call, between the other two."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c, self.d = (nn.Linear(16, 16) for _ in range(4))
+
+    def branch(self, x: Tensor) -> Tensor:
+        return torch.tanh(self.b(x))
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.tanh(self.a(x))
+        w = self.d(h)
+        future = torch.jit.fork(self.branch, h)
+        z = self.c(h)
+        return (torch.jit.wait(future) * z * w).pow(2).mean()
+
+
 class TrainRuns(e2e.Case):
     def saved(self, make, *batch, stages=2, options=()):
         torch.manual_seed(0)
@@ -689,6 +707,19 @@ class TrainRuns(e2e.Case):
                             self.assertLess(off, 1e-6, f"{what}: {name}")
                         else:
                             self.sameBits(expected[kind][name], value, f"{what}: {name}")
+
+    def testForkedCallsRunWhereTheyAreForked(self):
+        """As in the module before it was scripted. A scripted one forks to a thread, whose history orders the sums."""
+        x = torch.randn(8, 16)
+        run = [*self.saved(ForkedUse, x), "--microbatches", 2]
+        torch.manual_seed(0)
+        model = ForkedUse()
+        torch.set_num_threads(1)
+        for part in x.tensor_split(2):
+            (model(part) * 0.5).backward()
+        expected = {name: parameter.grad for name, parameter in model.named_parameters()}
+        for what in ("m.pt", "m.pipe"):
+            self.sameBits(expected, self.trained(what, *run)[1], what)
 
     def testALossInItsOwnFile(self):
         torch.manual_seed(0)
