@@ -205,9 +205,10 @@ static llvm::Error expectKnown(const InputSpec &input, const c10::IValue &value,
       fmt::format("argument {}: expected None with several micro-batches, as in the example inputs "
                   "of the compile, got a tensor with {} rows for {} samples",
                   input.name, value.toTensor().size(0), samples),
-      fmt::format("compile again with a first example (--inputs) that gives {} a value, which shows "
-                  "whether it is cut; or run one micro-batch",
-                  input.name));
+      fmt::format(
+          "compile again with a first example (--inputs) that gives {} a value, which shows "
+          "whether it is cut; or run one micro-batch",
+          input.name));
 }
 
 llvm::Error refuseEmptyBatch(int64_t microBatches) {

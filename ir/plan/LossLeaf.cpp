@@ -37,8 +37,8 @@ bool isCount(const OutputLeaf &leaf) {
 }
 
 bool isWholeNumber(const OutputLeaf &leaf) {
-  return leaf.type == "int" || (isCount(leaf) && leaf.tensor.known &&
-                                llvm::StringRef(leaf.tensor.dtype).contains("int"));
+  return leaf.type == "int" ||
+         (isCount(leaf) && leaf.tensor.known && llvm::StringRef(leaf.tensor.dtype).contains("int"));
 }
 
 /// Of an example of one sample, a tensor of shape [1] may be the label of that sample.

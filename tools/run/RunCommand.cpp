@@ -194,8 +194,7 @@ llvm::Error checkDeviceNumber(bool isArtifact, int64_t replicas) {
   Artifact artifact = TRY(openArtifactPlan(model));
   const Plan &plan = artifact.plan;
   const int64_t number =
-      replicas ? replicas
-               : replicasThatFit(plan.ranks, deviceList(), static_cast<int>(threads));
+      replicas ? replicas : replicasThatFit(plan.ranks, deviceList(), static_cast<int>(threads));
   return deviceNames(deviceList(), plan.ranks * static_cast<size_t>(number), plan.stages.size())
       .takeError();
 }

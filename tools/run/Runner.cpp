@@ -50,7 +50,8 @@ template <typename Trained> Trainer trainerOf(std::shared_ptr<Trained> trained) 
 
 /// What --replicas auto has chosen.
 void noteReplicas(const Pipeline &pipeline, const RunCommand &command) {
-  const bool byCores = command.devices.empty() || command.devices == std::vector<std::string>{"cpu"};
+  const bool byCores =
+      command.devices.empty() || command.devices == std::vector<std::string>{"cpu"};
   const std::string places = byCores ? counted(static_cast<size_t>(usableCores()), "core")
                                      : counted(command.devices.size(), "device");
   printNote(fmt::format("--replicas auto: {} of {} each, for {}",
