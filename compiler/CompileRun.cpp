@@ -218,7 +218,7 @@ llvm::Error CompileRun::warnOfLongStages(Source &source) {
   if (topLevelOf(cut).boundaries.size() < 2) // one of two stages has at most twice the mean
     return llvm::Error::success();
   const std::vector<NodeCost> costs = TRY(estimateCosts(cut, ownCopies(source.inputs)));
-  for (const std::string &warning : longStageWarnings(cut, costs))
+  for (const std::string &warning : longStageWarnings(cut, costs, /*byCost=*/false))
     source.context.warnings.push_back(
         warning + "; the shares are estimates: --cost analytic shows them for every stage");
   return llvm::Error::success();

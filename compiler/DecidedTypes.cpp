@@ -217,8 +217,8 @@ void decideAbsent(Model &model, PassContext &context, llvm::ArrayRef<c10::IValue
     model.obligations.push_back(std::move(fact));
     context.notes.push_back(
         "argument " + input.name +
-        " is always None, as in the example inputs; for an artifact that accepts "
-        "it, pass example inputs that contain it");
+        " is always None, as in the example inputs; for an artifact that accepts a value, pass "
+        "example inputs that give it one");
   }
 }
 

@@ -85,6 +85,7 @@ public:
     context.askedBy.clear();
     size_t notesBefore = context.notes.size();
     const CutSource source = sourceFor(model, top);
+    context.cutsByCost = source == CutSource::Auto;
     llvm::Expected<std::vector<size_t>> boundaries = std::vector<size_t>{};
     if (!options_.places.empty())
       boundaries = fromPlaces(top);

@@ -25,7 +25,7 @@ class InsertTransfers : public SplitPass {
 public:
   llvm::Expected<StagedModel> run(Model model, PassContext &context) override {
     model_ = &model;
-    for (std::string &warning : longStageWarnings(model, context.costs))
+    for (std::string &warning : longStageWarnings(model, context.costs, context.cutsByCost))
       context.warnings.push_back(std::move(warning));
     drafts_ = draftStages(model, context.costs);
     PIPEC_ASSERT(drafts_.leafStage.size() == model.signature.leaves.size(),

@@ -21,6 +21,7 @@ struct PassContext {
   /// Per boundary of the top level, what asked for a cut there, as "--at encoder.layers.6"; empty:
   /// no option named it.
   std::vector<std::string> askedBy;
+  bool cutsByCost = false; // the boundaries of the top level are where costs put them
   std::vector<std::string> notes, warnings; // sentences for the report
   TypeAnswers answers;                      // of the types of an example run
   /// In a training: operators inside torch.no_grad() that may return their own argument, described

@@ -155,7 +155,6 @@ llvm::Expected<Pipeline> Pipeline::load(const std::string &directory,
 llvm::Expected<Pipeline> Pipeline::Impl::load(Artifact artifact, const PipelineOptions &options) {
   const std::string directory = artifact.directory;
   TRY(checkMode(directory, artifact.plan, options));
-  TRY(checkReplicas(artifact.plan, options));
   if (llvm::Expected<Program> program = checkSchedule(artifact.scheduleCsv, artifact.plan);
       !program)
     return withContext(program.takeError(), directory + ": schedule.csv");
@@ -165,12 +164,12 @@ llvm::Expected<Pipeline> Pipeline::Impl::load(Artifact artifact, const PipelineO
   core.artifact = std::move(artifact);
   core.data.seed = options.seed;
   core.inFlight = options.dynamic;
-  core.replicas = static_cast<size_t>(options.replicas);
-  core.others.resize(core.replicas - 1);
   if (options.training)
     core.training = *options.training;
   // The program first: a schedule that does not fit is refused before any stage file is read.
   TRY(impl->placeRanks(options));
+  core.replicas = static_cast<size_t>(TRY(replicasOf(core.artifact.plan, options)));
+  core.others.resize(core.replicas - 1);
   TRY(impl->openDevices(options));
   TRY(impl->prepareProgram(options));
   TRY(impl->loadStages());
@@ -195,6 +194,7 @@ const std::vector<std::string> &Pipeline::warnings() const {
   return (impl_ ? impl_->core->artifact : noArtifact()).warnings;
 }
 int64_t Pipeline::microBatches() const { return impl_ ? impl_->microBatches : 0; }
+int64_t Pipeline::replicas() const { return impl_ ? impl_->replicas() : 0; }
 int Pipeline::threads() const { return impl_ ? impl_->threadsPerRank : 0; }
 
 std::vector<std::string> Pipeline::devices() const {

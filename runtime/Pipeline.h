@@ -30,7 +30,8 @@ struct PipelineOptions {
   int64_t dynamic = 0;
   /// In a training: the number of copies of the pipeline, each with a thread for each of its ranks.
   /// Every replica runs `microBatches` of each step. Gradients are summed over the replicas, and
-  /// all update their weights alike: see docs/training.md.
+  /// all update their weights alike: see docs/training.md. 0: as many as this process has cores
+  /// for, or as there are several devices for.
   int64_t replicas = 1;
   uint64_t seed = 0;                       // key of random operators
   std::optional<TrainingOptions> training; // of an artifact compiled for training
@@ -87,6 +88,8 @@ public:
   /// Number of micro-batches of the last call, of all replicas together; before any call, the
   /// number for a batch that is large enough.
   int64_t microBatches() const;
+  /// Copies of the pipeline, after defaults.
+  int64_t replicas() const;
   /// Intra-op threads of each rank, after defaults.
   int threads() const;
   /// Device of each rank, of all replicas, as "cpu" or "cuda:0".

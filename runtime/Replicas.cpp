@@ -2,6 +2,9 @@
 
 #include "ir/support/Error.h"
 #include "ir/support/Try.h"
+#include "runtime/Resources.h"
+
+#include <algorithm>
 
 namespace pipec {
 
@@ -24,17 +27,30 @@ llvm::Error checkState(const Plan &plan) {
 
 } // namespace
 
-llvm::Error checkReplicas(const Plan &plan, const PipelineOptions &options) {
-  if (options.replicas < 1)
-    return failf(ExitCode::Usage, "replicas: expected at least 1, got {}", options.replicas);
+int64_t replicasThatFit(size_t ranks, const std::vector<std::string> &devices, int threads) {
+  int64_t places = usableCores() / std::max(threads, 1);
+  if (devices.size() > 1 || (!devices.empty() && devices.front() != "cpu"))
+    places = static_cast<int64_t>(devices.size());
+  return std::clamp<int64_t>(places / static_cast<int64_t>(ranks), 1, kMostRanks);
+}
+
+llvm::Expected<int64_t> replicasOf(const Plan &plan, const PipelineOptions &options) {
+  if (options.replicas < 0)
+    return failf(ExitCode::Usage, "replicas: expected at least 1, or 0 for as many as fit, got {}",
+                 options.replicas);
   if (options.replicas == 1)
-    return llvm::Error::success();
+    return 1;
   if (!options.training)
     return failf(ExitCode::Usage, "replicas: expected a training, got an inference with {}",
                  options.replicas);
-  if (options.replicas > kMostRanks / static_cast<int64_t>(plan.ranks))
+  const int64_t replicas = options.replicas
+                               ? options.replicas
+                               : replicasThatFit(plan.ranks, options.devices, options.threads);
+  if (replicas == 1)
+    return 1;
+  if (replicas > kMostRanks / static_cast<int64_t>(plan.ranks))
     return failf(ExitCode::Usage, "replicas: expected at most {}, of {} ranks each, got {}",
-                 kMostRanks / static_cast<int64_t>(plan.ranks), plan.ranks, options.replicas);
+                 kMostRanks / static_cast<int64_t>(plan.ranks), plan.ranks, replicas);
   if (options.dynamic > 0)
     return makeError(ExitCode::Usage,
                      fmt::format("replicas: expected the order of the schedule, got a dynamic one "
@@ -45,7 +61,8 @@ llvm::Error checkReplicas(const Plan &plan, const PipelineOptions &options) {
     return makeError(ExitCode::Usage,
                      "replicas: expected no batch norm that is deferred, got --batch-norm deferred",
                      kLeaveOut);
-  return checkState(plan);
+  TRY(checkState(plan));
+  return replicas;
 }
 
 } // namespace pipec

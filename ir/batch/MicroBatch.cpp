@@ -195,7 +195,7 @@ static llvm::Error expectKnown(const InputSpec &input, const c10::IValue &value,
                         "({}), got {} with {} rows for {} samples",
                         input.name, batchDimText(input), path, tensor.size(0), samples),
             fmt::format("compile with --batch-dim {0}.{1}=0 or {0}.{1}=none, or with example "
-                        "inputs that contain it",
+                        "inputs that have this part",
                         input.name, path));
   if (isCut(input) || input.tensor.known || !value.isTensor() || !hasRows(value.toTensor()) ||
       !startsWith(input.type, "Optional["))
@@ -205,8 +205,10 @@ static llvm::Error expectKnown(const InputSpec &input, const c10::IValue &value,
       fmt::format("argument {}: expected None with several micro-batches, as in the example inputs "
                   "of the compile, got a tensor with {} rows for {} samples",
                   input.name, value.toTensor().size(0), samples),
-      "compile with first example inputs that contain it, which show whether it is cut; or run one "
-      "micro-batch");
+      fmt::format(
+          "compile again with a first example (--inputs) that gives {} a value, which shows "
+          "whether it is cut; or run one micro-batch",
+          input.name));
 }
 
 llvm::Error refuseEmptyBatch(int64_t microBatches) {

@@ -16,8 +16,7 @@ struct CheckpointEntry {
   std::string name; // the model's first
   std::vector<std::string> otherNames;
   AttributeKind kind = AttributeKind::Parameter; // Parameter, Buffer or Value
-  /// Whether the training uses it. An unsplit model also saves what its method does not read, which
-  /// no stage has.
+  /// Whether a step of the unsplit model has given it a gradient; of a stage, always true.
   bool used = true;
   std::string dtype;                  // PyTorch's name; empty: of a Value
   std::vector<int64_t> shape;         // empty, too

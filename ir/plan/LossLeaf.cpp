@@ -36,11 +36,13 @@ bool isCount(const OutputLeaf &leaf) {
          (!leaf.tensor.known || (hasOneElement(leaf.tensor) && !dtype.contains("complex")));
 }
 
-/// A tensor of shape [1] is none: of an example of one sample, it may be a label.
 bool isWholeNumber(const OutputLeaf &leaf) {
-  return leaf.type == "int" || (isCount(leaf) && leaf.tensor.known && leaf.tensor.shape.empty() &&
-                                llvm::StringRef(leaf.tensor.dtype).contains("int"));
+  return leaf.type == "int" ||
+         (isCount(leaf) && leaf.tensor.known && llvm::StringRef(leaf.tensor.dtype).contains("int"));
 }
+
+/// Of an example of one sample, a tensor of shape [1] may be the label of that sample.
+bool mayBeLabel(const OutputLeaf &leaf) { return leaf.type != "int" && !leaf.tensor.shape.empty(); }
 
 std::string describeLeaf(const OutputLeaf &leaf) {
   if (!leaf.tensor.known)
@@ -140,6 +142,14 @@ std::string waysToName(const Signature &signature) {
   return ways;
 }
 
+llvm::Error severalResults(const Signature &signature) {
+  return makeError(ExitCode::Usage,
+                   fmt::format("--train: expected a model whose only result is its loss, or "
+                               "--loss-output, got {} results",
+                               signature.leaves.size()),
+                   waysToName(signature));
+}
+
 } // namespace
 
 bool mayBePair(const Signature &signature) {
@@ -158,13 +168,12 @@ llvm::Expected<LossLeaves> lossLeaves(const Signature &signature, const std::str
     for (const size_t leaf : {0, 1})
       if (isShownOther(signature, leaf, shown))
         return noPair(signature, leaf);
+    if (mayBeLabel(signature.leaves[1]) &&
+        !(isShownSum(signature, 0, shown) && isShownSum(signature, 1, shown)))
+      return severalResults(signature);
     leaves = {0, 1};
   } else if (signature.leaves.size() != 1) {
-    return makeError(ExitCode::Usage,
-                     fmt::format("--train: expected a model whose only result is its loss, or "
-                                 "--loss-output, got {} results",
-                                 signature.leaves.size()),
-                     waysToName(signature));
+    return severalResults(signature);
   }
   const std::string losses = lossesOf(signature);
   if (!isLoss(signature.leaves[leaves.loss]))

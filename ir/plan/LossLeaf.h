@@ -20,7 +20,8 @@ struct LossLeaves {
 
 /// The output leaves of `path`, which is one path, or two with a comma for a sum and its count.
 /// With an empty path: the model's only result, or a tuple of a floating-point number and an
-/// integer, which is such a pair unless test runs show that one of them is no sum over samples.
+/// integer, which is such a pair unless test runs show that one of them is no sum over samples; a
+/// tensor of shape [1] is the count only if they show that both are sums.
 /// `shown`: of each leaf, whether test runs confirm its merge rule; empty: of none. Errors: Usage
 /// for a path that names no result, for a loss that is known not to be a floating-point tensor of
 /// one number, for a count that is known not to be a number, and for an empty path with other

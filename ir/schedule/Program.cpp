@@ -19,6 +19,7 @@
 #include "ir/support/Check.h"
 #include "ir/support/Error.h"
 #include "ir/support/Llvm.h"
+#include "ir/support/Words.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <fmt/ranges.h>
@@ -243,6 +244,28 @@ std::string toString(const Program &program) {
   return text;
 }
 
+/// Of a line that does not fit where it is. In a rank (`isOp`) its first word should be an op.
+static llvm::Error unexpectedLine(llvm::StringRef line, size_t lineNumber, bool isOp) {
+  const std::string word = line.ltrim().split(' ').first.str();
+  const std::string got = line.ltrim().take_front(80).str();
+  if (isOp && word == "FINITE")
+    return makeError(ExitCode::BadArtifact,
+                     fmt::format("program: line {}: expected no FINITE, an op of earlier "
+                                 "versions, got \"{}\"",
+                                 lineNumber, got),
+                     "remove the line: NORM tells whether all gradients are finite, too");
+  std::vector<std::string> words;
+  for (const OpWord &row : kOpWords)
+    words.push_back(row.word.str());
+  if (isOp && !llvm::is_contained(words, word))
+    return makeError(
+        ExitCode::BadArtifact,
+        fmt::format("program: line {}: expected an op, got \"{}\"", lineNumber, got),
+        didYouMean(word, words, fmt::format("the ops are {}", llvm::join(words, ", "))));
+  return failf(ExitCode::BadArtifact, "program: line {}: not expected here: \"{}\"", lineNumber,
+               line.take_front(80).str());
+}
+
 llvm::Expected<Program> programFromText(llvm::StringRef text) {
   Program program;
   size_t declaredRanks = 0, lineNumber = 0;
@@ -254,7 +277,7 @@ llvm::Expected<Program> programFromText(llvm::StringRef text) {
     llvm::StringRef line = raw.split('#').first.rtrim();
     if (line.empty())
       continue;
-    bool ok;
+    bool ok, isOp = false;
     if (!header) {
       LineReader reader(line);
       reader.expect("program ranks=");
@@ -270,17 +293,11 @@ llvm::Expected<Program> programFromText(llvm::StringRef text) {
       ok = line == fmt::format("rank {}:", program.ranks.size());
       program.ranks.emplace_back();
     } else {
-      ok = !program.ranks.empty() && parseOp(line.ltrim(), program.ranks.back().emplace_back());
+      isOp = !program.ranks.empty();
+      ok = isOp && parseOp(line.ltrim(), program.ranks.back().emplace_back());
     }
-    if (!ok && startsWith(line.ltrim(), "FINITE "))
-      return makeError(ExitCode::BadArtifact,
-                       fmt::format("program: line {}: expected no FINITE, an op of earlier "
-                                   "versions, got \"{}\"",
-                                   lineNumber, line.ltrim().take_front(80).str()),
-                       "remove the line: NORM tells whether all gradients are finite, too");
     if (!ok)
-      return failf(ExitCode::BadArtifact, "program: line {}: not expected here: \"{}\"", lineNumber,
-                   line.take_front(80).str());
+      return unexpectedLine(line, lineNumber, isOp);
   }
   if (!header || program.ranks.size() != declaredRanks)
     return failf(ExitCode::BadArtifact, "program: expected {} ranks, got {}", declaredRanks,

@@ -12,7 +12,8 @@ namespace pipec {
 std::string argumentsText(const Signature &signature, llvm::ArrayRef<c10::IValue> values);
 /// The help of a failure that came from running the model, as long as nothing better is known.
 inline constexpr const char *kRefusedByModel =
-    "pass arguments that the model accepts: the same call fails in Python, too";
+    "pass arguments that the model accepts: its own operators refuse those after \"called with\", "
+    "which may be one micro-batch of a batch";
 /// Adds that line to a failure of kind Usage that came from running the model, and this help if it
 /// has none. Other errors stay unchanged.
 llvm::Error withArguments(llvm::Error error, const Signature &signature,

@@ -187,7 +187,9 @@ llvm::Expected<std::vector<c10::IValue>> bindArguments(const Signature &signatur
                        fmt::format("argument {}: expected None, as in the example inputs of the "
                                    "compile, got {}",
                                    input.name, kindText(*slots[i])),
-                       "compile again with first example inputs that contain it");
+                       fmt::format("compile again with a first example (--inputs) that gives {} a "
+                                   "value",
+                                   input.name));
     if (!value)
       return failf(ExitCode::Usage, "argument {}: expected {}, got {}", input.name,
                    types[i]->annotation_str(), kindText(*slots[i]));

@@ -238,6 +238,28 @@ llvm::Expected<Arguments> describedShapes(llvm::StringRef text) {
   });
 }
 
+/// A file is hardly ever named f32[8,3], so a mistyped description is not looked up on disk.
+bool isDescription(const std::string &text) {
+  llvm::StringRef rest = text;
+  return !llvm::sys::fs::exists(text) &&
+         (takeDtype(rest) != nullptr || llvm::StringRef(text).contains('['));
+}
+
+llvm::Expected<Arguments> argumentsOfFile(const std::string &path) {
+  Arguments arguments = TRY(readArguments(path));
+  TRY(checkMemory(path, arguments));
+  return arguments;
+}
+
+Arguments joined(const std::vector<Arguments> &parts) {
+  Arguments all;
+  for (const Arguments &part : parts) {
+    llvm::append_range(all.positional, part.positional);
+    llvm::append_range(all.keyword, part.keyword);
+  }
+  return all;
+}
+
 } // namespace
 
 llvm::Expected<Arguments> describedArguments(llvm::StringRef text, uint64_t seed) {
@@ -255,18 +277,26 @@ llvm::Expected<Arguments> describedArguments(llvm::StringRef text, uint64_t seed
 }
 
 llvm::Expected<Arguments> argumentsFromOption(const std::string &text, ShapeCheck check) {
-  // A file is hardly ever named f32[8,3], so a mistyped description is not looked up on disk.
-  llvm::StringRef rest = text;
-  if (llvm::sys::fs::exists(text) || (!takeDtype(rest) && !llvm::StringRef(text).contains('['))) {
-    Arguments arguments = TRY(readArguments(text));
-    TRY(checkMemory(text, arguments));
-    return arguments;
+  return argumentsFromOptions(text, check);
+}
+
+llvm::Expected<Arguments> argumentsFromOptions(llvm::ArrayRef<std::string> texts,
+                                               ShapeCheck check) {
+  std::vector<bool> described;
+  std::vector<Arguments> parts;
+  for (const std::string &text : texts) {
+    described.push_back(isDescription(text));
+    Arguments part = TRY(described.back() ? describedShapes(text) : argumentsOfFile(text));
+    parts.push_back(std::move(part));
   }
-  if (check) {
-    const Arguments shapes = TRY(describedShapes(text));
-    TRY(check(shapes));
-  }
-  return describedArguments(text);
+  if (check && llvm::is_contained(described, true))
+    TRY(check(joined(parts)));
+  for (size_t i = 0; i < texts.size(); ++i)
+    if (described[i]) {
+      Arguments part = TRY(describedArguments(texts[i]));
+      parts[i] = std::move(part);
+    }
+  return joined(parts);
 }
 
 } // namespace pipec

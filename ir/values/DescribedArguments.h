@@ -3,6 +3,7 @@
 
 #include "ir/support/Error.h"
 #include "ir/values/Arguments.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -21,5 +22,8 @@ using ShapeCheck = llvm::function_ref<llvm::Error(const Arguments &shapes)>;
 /// more than a quarter of the machine's memory, as copies of expanded tensors need it; those of
 /// `check`, which sees a description before its tensors are made.
 llvm::Expected<Arguments> argumentsFromOption(const std::string &text, ShapeCheck check = nullptr);
+/// The arguments of several texts, one after the other. `check` sees those of all together before
+/// the tensors of any description are made.
+llvm::Expected<Arguments> argumentsFromOptions(llvm::ArrayRef<std::string> texts, ShapeCheck check);
 
 } // namespace pipec

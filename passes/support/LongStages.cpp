@@ -18,8 +18,8 @@ namespace {
 
 class LongStages {
 public:
-  LongStages(const Model &model, const std::vector<NodeCost> &costs)
-      : model_(model), costs_(costs), top_(topLevelOf(model)) {}
+  LongStages(const Model &model, const std::vector<NodeCost> &costs, bool byCost)
+      : model_(model), costs_(costs), byCost_(byCost), top_(topLevelOf(model)) {}
 
   std::vector<std::string> warnings() const {
     const size_t stages = top_.boundaries.size() + 1;
@@ -79,10 +79,14 @@ private:
     const std::string what =
         fmt::format("{} {}", counted(end - begin, "operator"), modulesOf(begin, end));
     if (blocked.empty() || free)
-      return what + "; cut elsewhere, or leave the cuts to --split auto";
+      return what + (byCost_ ? "; no better cuts were found, because messages between stages take "
+                               "time and memory, too; ask for fewer stages, or pass larger "
+                               "micro-batches"
+                             : "; cut elsewhere, or leave the cuts to --split auto");
     const auto most = std::max_element(blocked.begin(), blocked.end(),
                                        [](auto &a, auto &b) { return a.second < b.second; });
-    return fmt::format("{}; {}; trace the model, or cut elsewhere", what, most->first);
+    return fmt::format("{}; {}; trace the model, or {}", what, most->first,
+                       byCost_ ? "ask for fewer stages" : "cut elsewhere");
   }
 
   static std::string whyWhole(torch::jit::Node *node) {
@@ -117,13 +121,15 @@ private:
 
   const Model &model_;
   const std::vector<NodeCost> &costs_;
+  const bool byCost_;
   const TopLevel top_;
 };
 
 } // namespace
 
-std::vector<std::string> longStageWarnings(const Model &model, const std::vector<NodeCost> &costs) {
-  return LongStages(model, costs).warnings();
+std::vector<std::string> longStageWarnings(const Model &model, const std::vector<NodeCost> &costs,
+                                           bool byCost) {
+  return LongStages(model, costs, byCost).warnings();
 }
 
 } // namespace pipec

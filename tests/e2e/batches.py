@@ -514,7 +514,7 @@ class Batches(e2e.Case):
         run = ["pipe-run", "masked.pipe", "--microbatches", 2, "--inputs"]
         self.pipec(0, *compile, "plain.pt", "--inputs", "masked.pt",
                    saying=["warning: mask is None in the first example", "the mask of example 2 does not count", "pass --inputs of example 2 first"])
-        self.refused(2, "help: compile with first example inputs that contain it", *run, "masked.pt")
+        self.refused(2, "help: compile again with a first example (--inputs) that gives mask a value, which shows whether it is cut; or run one micro-batch", *run, "masked.pt")
         result = self.pipec(0, *compile, "masked.pt", "--inputs", "plain.pt")
         self.assertNotIn("does not count", result.err)
         for inputs in ("masked.pt", "plain.pt"):

@@ -1,4 +1,5 @@
 """Where stages may begin: --at in all its forms, cuts that must move, and counts that do not fit."""
+import re
 from pathlib import Path
 
 import torch
@@ -262,6 +263,16 @@ class Moved(Cuts):
         self.assertFalse(any(stage["cost_flops"] for stage in e2e.plan("uneven.pipe")["stages"]), "the artifact has no costs unless --cost is given")
         self.assertNotIn("times the mean", self.pipec(0, *uneven).err)
         self.assertNotIn("times the mean", self.pipec(0, "pipe-compile", MLP, "--stages", 4, "--inputs", MLP_INPUTS, "-o", "even.pipe", "--force").err)
+
+    def testLongStageOfAutomaticCuts(self):
+        """Its stages are unequal because fewer messages are worth more; other cuts are not advised."""
+        model = self.save(odd_models.TinyLoss)
+        tiny = ["pipe-compile", model, "--train", "--inputs", "f32[4,8]", "--cost", "analytic", "-o", "tiny.pipe", "--force"]
+        result = self.pipec(0, *tiny, "--stages", 3, saying=["times the mean of 3 stages: ", "; no better cuts were found, because messages between stages take time",
+                                                             "have only operators without cost", "ask for fewer stages, 1 at most"])
+        self.assertNotIn("--split auto", result.err)
+        step = lambda done: float(re.search(r"expected: ([\d.]+) us per step", done.out)[1])
+        self.assertLessEqual(step(result), step(self.pipec(0, *tiny, "--at", "layers.2,layers.5")))
 
     def testWritesIntoParts(self):
         """A write to a part is a new value of the whole, which travels; so no write keeps stages together."""

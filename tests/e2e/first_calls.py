@@ -22,6 +22,13 @@ class Chain(nn.Module):
         return self.d(torch.relu(self.c(torch.relu(self.b(torch.relu(self.a(x)))))))
 
 
+class Distance(Chain):
+    """A loss."""
+
+    def forward(self, x, y):
+        return (self.d(torch.relu(self.c(torch.relu(self.b(torch.relu(self.a(x))))))) - y).pow(2).mean()
+
+
 class Decoder(nn.Module):
     """Attention over a cache of keys and values that grows with every call."""
 
@@ -101,6 +108,13 @@ class FirstCalls(e2e.Case):
                  (["pipe-run", "chain.pipe"], "f32[4,{}]", 4, "input x, micro-batch 0, dimension 1: expected size 8, got "),
                  (["pipe-run", "chain.pipe"], "i64[{},8]", 16, "input x, micro-batch 0: expected dtype float32, got int64")]
         cases += [(command, "f32[4,8],f32[{}]", 1, "arguments: expected at most 1 (x), got 2") for command in (["pipe-run", "chain.pipe"], ["pipe-run", "chain.pt"], compile)]
+        # A training's, too, with and without targets of their own.
+        torch.jit.script(Distance()).save("distance.pt")
+        self.compiled("distance.pt", "distance.pipe", "--train", "--at", "b", "--inputs", "f32[4,8],f32[4,8]")
+        train = ["pipe-run", "distance.pipe", "--train"]
+        cases += [(train, "f32[4,8],f32[4,{}]", 4, "input y, micro-batch 0, dimension 1: expected size 8, got "),
+                  ([*train, "--targets", "f32[4,9]"], "f32[4,{}]", 4, "input x, micro-batch 0, dimension 1: expected size 8, got "),
+                  ([*train, "--targets", "f32[4,8]"], "f32[4,8],f32[{}]", 1, "arguments: expected at most 2 (x, y), got 3")]
         for (tool, *arguments), text, floats, saying in cases:
             with self.subTest(tool=tool, text=text):
                 self.refused(USAGE, saying, tool, *arguments, "--inputs", text.format(9))

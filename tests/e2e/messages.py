@@ -100,7 +100,7 @@ class Failures(Messages):
         """Where nothing better is known than LibTorch's text."""
         model = self.save(odd_models.WantsThree)
         for command in (["pipe-compile", model, "--stages", 2, "--dry-run"], ["pipe-run", model]):
-            self.refused(USAGE, "help: pass arguments that the model accepts", *command, "--inputs", "f32[2,8]")
+            self.refused(USAGE, "help: pass arguments that the model accepts: its own operators refuse those after \"called with\"", *command, "--inputs", "f32[2,8]")
 
     def testContainersAreNamedAsUsersDo(self):
         torch.save([torch.ones(4, 16)] * 2, "list.pt")
@@ -339,7 +339,7 @@ class MissingFiles(Messages):
     def testAllSayItAlike(self):
         self.compiled(MODEL, "there.pipe", "--at", "layers.8")
         for option, command in (
-                ("", ["pipe-compile", "none"]), ("", ["pipe-run", "none"]), ("", ["pipe-inspect", "none"]), ("", ["pipe-opt", "none"]),
+                ("", ["pipe-compile", "none"]), ("", ["pipe-run", "none"]), ("", ["pipe-run", "none", "--train", "--schedule", "1f1b"]), ("", ["pipe-inspect", "none"]), ("", ["pipe-opt", "none"]),
                 ("", ["pipe-merge", "none", "-o", "m.pt"]), ("", ["pipe-schedule", "none.csv"]), ("", ["pipe-merge", "none", "-o", "m.pt", "--json"]),
                 ("--against: ", ["pipe-check", "there.pipe", "--against", "none"]),
                 ("--case: ", ["pipe-check", "there.pipe", "--case", "none"]), ("", ["pipe-compile", MODEL, "--inputs", "none"]),

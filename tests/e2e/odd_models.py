@@ -82,6 +82,17 @@ class CallsInALoop(nn.Module):
         return self.last(x).relu().neg().abs()
 
 
+class TinyLoss(nn.Module):
+    """A message takes longer than all of its operators."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(*[module for _ in range(4) for module in (nn.Linear(8, 8), nn.Tanh())])
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers(x).pow(2).mean().reshape(1)
+
+
 class LeavesEarly(nn.Module):
     def __init__(self):
         super().__init__()

@@ -1,5 +1,6 @@
 """replicas.py: pipe-run --train --replicas: what it computes, what it keeps, what it refuses."""
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -126,10 +127,33 @@ class Replicas(e2e.Case):
         _, _, done = self.trained(artifact, "--inputs", batch, "--replicas", 6, *SGD)
         self.assertIn("running 6 micro-batches instead of the default", done.err)
 
+    def test_as_many_as_fit(self):
+        """auto: as many whole pipelines as there are cores for, or devices."""
+        _, artifact, batch = self.made("mlp")
+        run = ["--inputs", batch, "--microbatches", 2, *SGD]
+        expected = self.trained(artifact, *run, "--replicas", 2)
+        *actual, done = self.trained(artifact, *run, "--replicas", "auto", "--device", "cpu,cpu,cpu,cpu", "--json")
+        self.sameBits(list(expected[:2]), actual)
+        self.assertIn("note: --replicas auto: 2 replicas of 2 ranks each, for 4 devices\n", done.err)
+        self.assertEqual(json.loads(done.out[done.out.index("{\n"):])["options"]["replicas"], 2)
+        oneCore = lambda: os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+        _, _, done = self.trained(artifact, *run, "--replicas", "auto", before=oneCore)
+        self.assertIn("note: --replicas auto: 1 replica of 2 ranks each, for 1 core\n", done.err)
+        # The schedule makes the ranks.
+        _, _, done = self.trained(artifact, *run, "--replicas", "auto", "--schedule", "1f1b", "--device", "cpu,cpu,cpu,cpu")
+        self.assertIn("note: --replicas auto: 1 replica of 4 ranks each, for 4 devices\n", done.err)
+        # Several are refused where replicas are.
+        _, normed, _ = self.made("resnet")
+        resnet = ["pipe-run", normed, "--train", "--inputs", "resnet.batch.pt", "--replicas", "auto"]
+        self.refused(USAGE, "replicas: expected stages whose state micro-batches only read", *resnet, "--device", "cpu,cpu,cpu,cpu")
+        self.pipec(0, *resnet, before=oneCore)
+
     def test_refused(self):
         model, artifact, batch = self.made("mlp")
         run = ["pipe-run", artifact, "--train", "--inputs", batch, "--replicas"]
         self.refused(USAGE, "--replicas: expected at least 1, got 0", *run, 0)
+        self.refused(USAGE, "--replicas: expected a whole number or auto, got \"many\"", *run, "many")
+        self.refused(USAGE, "--replicas: expected at most 4096, got 4097", *run, 4097)
         self.refused(USAGE, "replicas: expected at most 2048, of 2 ranks each, got 3000", *run, 3000)
         self.refused(USAGE, ["replicas: expected the order of the schedule, got a dynamic one", "leave out --dynamic"], *run, 2, "--dynamic", 2)
         self.refused(USAGE, "got --batch-norm deferred", *run, 2, "--batch-norm", "deferred")

@@ -49,6 +49,18 @@ class PairOfElements(Words):
         return cross_entropy(self.scores(ids), target.flatten(), ignore_index=0, reduction="sum").reshape(1), (target != 0).sum().reshape(1)
 
 
+class LossAndLabel(nn.Module):
+    """Runs on one sample only, whose label is no count."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(6, 16), nn.Linear(16, 4)
+
+    def forward(self, x: Tensor) -> Tuple[Tensor, Tensor]:
+        scores = self.b(torch.tanh(self.a(x.reshape(1, 6))))
+        return cross_entropy(scores, torch.zeros(1, dtype=torch.long), reduction="sum"), scores.argmax(1)
+
+
 class LossPerSample(Words):
     def forward(self, ids: Tensor, target: Tensor) -> Tensor:
         return cross_entropy(self.scores(ids), target.flatten(), reduction="none").reshape(ids.size(0), -1).mean(1)
@@ -633,10 +645,15 @@ class TrainLosses(e2e.Case):
                         model(part, wanted).backward(torch.full(shape, len(part) / 10))
                     optimizer.step()
             self.sameBits(dict(model.state_dict()), {name: expected[0][name] for name in model.state_dict()})
-        self.compiled(PairOfElements, (ids, target), "--train", "--loss-output", "0,1", name="pair")
-        expected = self.trained("pair.pt", *run, "--loss-output", "0,1")
+        _, done = self.compiled(PairOfElements, (ids, target), name="pair")  # test runs show that both are sums
+        self.assertIn("the loss is result 0 divided by result 1, a sum and its count", done.out + done.err)
+        expected = self.trained("pair.pt", *run)
+        self.sameBits(expected[:2], self.trained("pair.pt", *run, "--loss-output", "0,1")[:2])
         actual = self.trained("pair.pipe", *run)
         self.sameBits(expected[:2], actual[:2])
+        self.trained("pair.pt", "--inputs", "batch.pt", "--microbatches", 1)
+        self.refusedCompile(LossAndLabel, torch.randn(1, 6), "got 2 results")
+        self.refused(USAGE, "got 2 results", "pipe-run", "refused.pt", "--train", "--inputs", "batch.pt")
         self.compiled(PairOfWords, (ids, target), name="numbers")
         self.sameBits(expected[:2], self.trained("numbers.pt", *run)[:2])
 

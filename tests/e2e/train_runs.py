@@ -4,7 +4,7 @@ import math
 import re
 import sys
 from pathlib import Path
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -216,6 +216,39 @@ class InDict(nn.Module):
         return (self.b(torch.tanh(self.a(x["v"]))).mean() - target.mean()).square()
 
 
+class Bystanders(nn.Module):
+    """Parameters and buffers that the loss does not depend on: of another result, of a value that nobody reads, and that the method does not read."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.beside, self.dead, self.unread = (nn.Linear(6, 6) for _ in range(5))
+        self.register_buffer("scale", torch.full((6,), 0.5))
+        self.register_buffer("forgotten", torch.ones(6))
+
+    def forward(self, x: Tensor) -> Tuple[Tensor, Tensor]:
+        y = self.b(torch.tanh(self.a(x)))
+        z = self.dead(x) * self.scale
+        return (y ** 2).mean(), self.beside(y)
+
+
+class ForkedUse(nn.Module):
+    """One of three uses of a value is in a forked call, between the other two."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c, self.d = (nn.Linear(16, 16) for _ in range(4))
+
+    def branch(self, x: Tensor) -> Tensor:
+        return torch.tanh(self.b(x))
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.tanh(self.a(x))
+        w = self.d(h)
+        future = torch.jit.fork(self.branch, h)
+        z = self.c(h)
+        return (torch.jit.wait(future) * z * w).pow(2).mean()
+
+
 class TrainRuns(e2e.Case):
     def saved(self, make, *batch, stages=2, options=()):
         torch.manual_seed(0)
@@ -367,6 +400,23 @@ class TrainRuns(e2e.Case):
                         self.sameBits(state["head.weight"], state["words.weight"])
                 # The same bits on every run.
                 self.sameBits(self.trained(pipe, *run)[0], self.trained(pipe, *run)[0])
+
+    def testStateFilesHaveWhatTheLossDoesNotUse(self):
+        """All parameters and buffers of the model; with the model's values where no gradient came."""
+        run = [*self.saved(Bystanders, torch.randn(8, 6), options=["--loss-output", "0"]), "--microbatches", 2, "--steps", 2, "--optimizer", "adamw,lr=0.1,weight_decay=0.1"]
+        before = torch.jit.load("m.pt").state_dict()
+        trained = {"a.weight", "a.bias", "b.weight", "b.bias"}
+        expected = self.trained("m.pt", *run, "--loss-output", "0", "--checkpoint", "of-model")
+        found = self.trained("m.pipe", *run, "--checkpoint", "of-stages")
+        self.sameBits(expected, found)
+        self.assertEqual((set(found[0]), set(found[1])), (set(before), trained))
+        for name, value in before.items():
+            self.assertEqual(torch.equal(found[0][name], value), name not in trained, name)
+        # Merged into the author's file, or linked to one model, from the state file and from the checkpoints of both.
+        for command in (["--into", "m.pt", "--state", "state.pt"], ["--into", "m.pt", "--checkpoint", "of-model"], ["m.pipe", "--checkpoint", "of-model"],
+                        ["m.pipe", "--checkpoint", "of-stages"]):
+            self.pipec(0, "pipe-merge", *command, "-o", "merged.pt", "--force")
+            self.sameBits(dict(sorted(found[0].items())), dict(sorted(torch.jit.load("merged.pt").state_dict().items())), command)
 
     def testSamplesFromAFile(self):
         model, pipe, batch = self.family("mlp")
@@ -657,6 +707,19 @@ class TrainRuns(e2e.Case):
                             self.assertLess(off, 1e-6, f"{what}: {name}")
                         else:
                             self.sameBits(expected[kind][name], value, f"{what}: {name}")
+
+    def testForkedCallsRunWhereTheyAreForked(self):
+        """As in the module before it was scripted. A scripted one forks to a thread, whose history orders the sums."""
+        x = torch.randn(8, 16)
+        run = [*self.saved(ForkedUse, x), "--microbatches", 2]
+        torch.manual_seed(0)
+        model = ForkedUse()
+        torch.set_num_threads(1)
+        for part in x.tensor_split(2):
+            (model(part) * 0.5).backward()
+        expected = {name: parameter.grad for name, parameter in model.named_parameters()}
+        for what in ("m.pt", "m.pipe"):
+            self.sameBits(expected, self.trained(what, *run)[1], what)
 
     def testALossInItsOwnFile(self):
         torch.manual_seed(0)

@@ -1,5 +1,8 @@
 // Replicas of a pipeline: the weights of all stay equal, also after a step that failed.
+#include "runtime/Replicas.h"
+
 #include "runtime/Pipeline.h"
+#include "runtime/Resources.h"
 #include "runtime/RunTrace.h"
 #include "tests/runtime/SmallPipeline.h"
 #include "tests/runtime/SmallTraining.h"
@@ -87,7 +90,23 @@ TEST(Replicas, OfAnInferenceAreRefused) {
                          "replicas: expected a training, got an inference with 2"));
   options.replicas = -1;
   EXPECT_TRUE(failedWith(Pipeline::load(directory, options), ExitCode::Usage,
-                         "replicas: expected at least 1, got -1"));
+                         "replicas: expected at least 1, or 0 for as many as fit, got -1"));
+}
+
+TEST(Replicas, AsManyAsFit) {
+  const std::vector<std::string> gpus = {"cuda:0", "cuda:1", "cuda:2", "cuda:3", "cuda:4"};
+  EXPECT_EQ(replicasThatFit(2, gpus, 0), 2);
+  EXPECT_EQ(replicasThatFit(8, gpus, 0), 1);
+  EXPECT_EQ(replicasThatFit(1, {"cuda:0"}, 0), 1); // which all ranks share
+  EXPECT_EQ(replicasThatFit(1, {}, 0), usableCores());
+  EXPECT_EQ(replicasThatFit(1, {"cpu"}, 2), std::max(1, usableCores() / 2));
+  EXPECT_EQ(replicasThatFit(2, {"cpu", "cpu", "cpu", "cpu"}, 8), 2);
+
+  const Training how = twoReplicas("1f1b");
+  PipelineOptions options = runTrained(how);
+  options.replicas = 0;
+  options.devices.assign(12, "cpu"); // for 4 ranks
+  EXPECT_EQ(take(Pipeline::load(compileTrained(how), options)).replicas(), 3);
 }
 
 } // namespace

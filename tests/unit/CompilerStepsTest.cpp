@@ -536,18 +536,46 @@ TEST(LongStages, NamesStagesWithoutCost) {
   std::vector<NodeCost> costs(4);
   for (NodeCost &cost : costs)
     cost.flops = 100;
-  EXPECT_TRUE(longStageWarnings(cut, costs).empty());
+  EXPECT_TRUE(longStageWarnings(cut, costs, /*byCost=*/true).empty());
   costs[1].flops = 0;
-  const std::vector<std::string> one = longStageWarnings(cut, costs);
+  const std::vector<std::string> one = longStageWarnings(cut, costs, /*byCost=*/true);
   ASSERT_EQ(one.size(), 1u);
   EXPECT_EQ(one[0],
             "stage 1 has only operators without cost (in turn); ask for fewer stages, 3 at most");
   costs[3].flops = 0;
-  const std::vector<std::string> two = longStageWarnings(cut, costs);
+  const std::vector<std::string> two = longStageWarnings(cut, costs, /*byCost=*/true);
   ASSERT_EQ(two.size(), 1u);
   EXPECT_EQ(two[0],
             "stages 1, 3 have only operators without cost (in turn, in back); ask for fewer "
             "stages, 2 at most");
+}
+
+TEST(LongStages, AdvisesNoCutsWhereCostsChoseThem) {
+  const Model cut = take(parseModel(R"(model {
+  graph(%x : Tensor):
+    %a : Tensor = aten::relu(%x)  # in first
+    pipec::cut()
+    %b : Tensor = aten::neg(%a)  # in second
+    pipec::cut()
+    %c : Tensor = aten::exp(%b)  # in third
+    %d : Tensor = aten::sin(%c)  # in fourth
+    %y : Tensor = aten::cos(%d)  # in last
+    return (%y)
+}
+)"));
+  std::vector<NodeCost> costs(5);
+  for (NodeCost &cost : costs)
+    cost.flops = 100;
+  for (size_t i : {2, 3, 4})
+    costs[i].flops = 1000;
+  const std::string what = "stage 2 has 94 % of the cost, 2.8 times the mean of 3 stages: "
+                           "3 operators from third to last; ";
+  EXPECT_EQ(longStageWarnings(cut, costs, /*byCost=*/false),
+            std::vector{what + "cut elsewhere, or leave the cuts to --split auto"});
+  EXPECT_EQ(longStageWarnings(cut, costs, /*byCost=*/true),
+            std::vector{what + "no better cuts were found, because messages between stages take "
+                               "time and memory, too; ask for fewer stages, or pass larger "
+                               "micro-batches"});
 }
 
 TEST(RoundTrip, SettlesAfterOneRun) {

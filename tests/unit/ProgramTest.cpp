@@ -174,10 +174,14 @@ TEST(Program, textIsReadStrictly) {
       {"program ranks=1\nrank 0:\n  F 00 mb=0\n", "line 3"},
       {"program ranks=1\nrank 0:\n  F -1 mb=0\n", "line 3"},
       {"program ranks=1\nrank 0:\n  F 99999999999999999999 mb=0\n", "line 3"},
-      {"program ranks=1\nrank 0:\n  JUMP ch=0 mb=0 lane=0\n", "line 3"},
+      {"program ranks=1\nrank 0:\n  JUMP ch=0 mb=0 lane=0\n",
+       "line 3: expected an op, got \"JUMP ch=0 mb=0 lane=0\""},
+      {"program ranks=1\nrank 0:\n  NORM\n", "line 3: not expected here: \"  NORM\""},
       {"program ranks=1\nrank 0:\n  SEND ch=0 mb=0 lane=0 x\n", "line 3"},
       {"program ranks=1\nrank 0:\n  FINITE group=0\n",
        "line 3: expected no FINITE, an op of earlier versions, got \"FINITE group=0\""},
+      {"program ranks=1\nrank 0:\n  FINITE\n",
+       "line 3: expected no FINITE, an op of earlier versions, got \"FINITE\""},
       {"program ranks=1\nlane 1: 0 -> 1 window=1\n", "line 2"},
       {"program ranks=1\nrank 0:\nlane 0: 0 -> 1 window=1\n", "line 3"},
   };
@@ -185,6 +189,18 @@ TEST(Program, textIsReadStrictly) {
     EXPECT_TRUE(failedWith(programFromText(c.text), ExitCode::BadArtifact, c.message)) << c.text;
   EXPECT_TRUE(succeeded(
       programFromText("# made by hand\n\nprogram ranks=1\nrank 0: # the only one\n  F 0 mb=0\n")));
+}
+
+TEST(Program, anUnknownOpIsExplained) {
+  auto help = [](const std::string &line) {
+    llvm::Expected<Program> program =
+        programFromText(fmt::format("program ranks=1\nrank 0:\n  {}\n", line));
+    return program ? "accepted" : describe(program.takeError()).help;
+  };
+  EXPECT_EQ(help("TAK ch=0 mb=0 lane=0"), "did you mean TAKE?");
+  EXPECT_EQ(help("BROADCAST 0"), "the ops are F, B, I, W, R, POST, SEND, TAKE, REDUCE, TIE_REDUCE, "
+                                 "NORM, OPT");
+  EXPECT_EQ(help("FINITE"), "remove the line: NORM tells whether all gradients are finite, too");
 }
 
 /// One program, one edit, one finding.

@@ -4,6 +4,7 @@
 #include "ir/checkpoint/NearCheckpoints.h"
 #include "ir/schedule/Generators.h"
 #include "ir/schedule/Schedule.h"
+#include "ir/support/CannotRead.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/OutputPlace.h"
 #include "ir/support/TextFile.h"
@@ -11,6 +12,7 @@
 #include "ir/torchfile/JoinLoss.h"
 #include "llvm/Support/FileSystem.h"
 #include "runtime/Device.h"
+#include "runtime/Replicas.h"
 #include "tools/cli/BatchDims.h"
 #include "tools/cli/CommandLine.h"
 #include "tools/cli/OutputFile.h"
@@ -185,11 +187,15 @@ llvm::Error checkOptions(bool isArtifact) {
 }
 
 /// Checked before any device is opened: the plan may have fewer ranks than the given devices.
-llvm::Error checkDeviceNumber(bool isArtifact, size_t replicas) {
+/// `replicas`: 0: as many as fit.
+llvm::Error checkDeviceNumber(bool isArtifact, int64_t replicas) {
   if (!isArtifact || deviceList().size() < 2 || given(schedule)) // which places the stages anew
     return llvm::Error::success();
   Artifact artifact = TRY(openArtifactPlan(model));
-  return deviceNames(deviceList(), artifact.plan.ranks * replicas, artifact.plan.stages.size())
+  const Plan &plan = artifact.plan;
+  const int64_t number =
+      replicas ? replicas : replicasThatFit(plan.ranks, deviceList(), static_cast<int>(threads));
+  return deviceNames(deviceList(), plan.ranks * static_cast<size_t>(number), plan.stages.size())
       .takeError();
 }
 
@@ -257,6 +263,9 @@ llvm::Expected<RunCommand> readRunCommand() {
   if (command.training)
     TRY(refuseWithTraining());
   command.model = model;
+  // Before anything is said about a .pt, which is all that is no directory.
+  if (std::error_code missing = llvm::sys::fs::access(model, llvm::sys::fs::AccessMode::Exist))
+    return cannotRead(model, missing);
   command.isArtifact = llvm::sys::fs::is_directory(model);
   if (command.isArtifact)
     TRY(refuseCheckpoint(model, "a model or an artifact"));
@@ -270,7 +279,7 @@ llvm::Expected<RunCommand> readRunCommand() {
                      spelledOption(other->ArgStr), other->getValue());
   if (command.training)
     command.replicas = command.training->replicas;
-  TRY(checkDeviceNumber(command.isArtifact, static_cast<size_t>(command.replicas)));
+  TRY(checkDeviceNumber(command.isArtifact, command.replicas));
   command.inputs = inputsOption;
   command.schedule = asNamedInTable(schedule.getValue());
   command.microBatches = asGiven(microBatches);

@@ -18,7 +18,7 @@ struct RunCommand {
   std::string inputs;                   // empty: not given
   std::string schedule;                 // a name or a file; empty: the plan's
   std::optional<int64_t> microBatches;  // of each replica
-  int64_t replicas = 1;
+  int64_t replicas = 1;                 // 0: as many as fit
   std::optional<uint64_t> seed;
   std::vector<std::string> devices; // empty: the CPU
   std::vector<std::string> libraries;

@@ -2,7 +2,9 @@
 
 #include "ir/ModelSignature.h"
 #include "ir/support/Try.h"
+#include "ir/support/Words.h"
 #include "ir/values/BindArguments.h"
+#include "runtime/Resources.h"
 #include "tools/cli/CommandLine.h"
 #include "tools/report/PlanReport.h"
 
@@ -46,6 +48,17 @@ template <typename Trained> Trainer trainerOf(std::shared_ptr<Trained> trained) 
           [trained] { return most(trained->peakMemoryBytes()); }};
 }
 
+/// What --replicas auto has chosen.
+void noteReplicas(const Pipeline &pipeline, const RunCommand &command) {
+  const bool byCores =
+      command.devices.empty() || command.devices == std::vector<std::string>{"cpu"};
+  const std::string places = byCores ? counted(static_cast<size_t>(usableCores()), "core")
+                                     : counted(command.devices.size(), "device");
+  printNote(fmt::format("--replicas auto: {} of {} each, for {}",
+                        counted(static_cast<size_t>(pipeline.replicas()), "replica"),
+                        counted(pipeline.plan().ranks, "rank"), places));
+}
+
 llvm::Expected<Runner> pipelineRunner(const RunCommand &command, RunReport &report) {
   const PipelineOptions options = TRY(pipelineOptions(command));
   Pipeline loaded = TRY(Pipeline::load(command.model, options));
@@ -54,6 +67,8 @@ llvm::Expected<Runner> pipelineRunner(const RunCommand &command, RunReport &repo
     printWarning(warning);
   for (const StagePlan &stage : pipeline->plan().stages)
     report.stages.push_back({modulesOf(stage), stage.rank});
+  if (command.replicas == 0)
+    noteReplicas(*pipeline, command);
   report.devices = pipeline->devices();
   report.threads = pipeline->threads();
   report.options["schedule"] =
@@ -87,8 +102,9 @@ llvm::Expected<Runner> pipelineRunner(const RunCommand &command, RunReport &repo
       [] { return std::vector<std::string>(); },
       std::move(trainer),
       [pipeline] { return pipeline->microBatches(); },
-      std::max<int64_t>(pipeline->plan().microBatches, 1) * command.replicas,
+      std::max<int64_t>(pipeline->plan().microBatches, 1) * pipeline->replicas(),
       isTable ? pipeline->microBatches() : 0,
+      pipeline->replicas(),
       times,
       [pipeline]() -> const Plan & { return pipeline->plan(); },
       [pipeline](const std::vector<c10::IValue> &inputs) { return pipeline->check(inputs); }};
@@ -124,6 +140,7 @@ llvm::Expected<Runner> referenceRunner(const RunCommand &command, RunReport &rep
                 [number = options.microBatches] { return number; },
                 1,
                 0,
+                1,
                 nullptr,
                 nullptr};
 }
@@ -136,6 +153,7 @@ llvm::Expected<Runner> makeRunner(const RunCommand &command, RunReport &report) 
   if (runner && runner->trainer) {
     runner->trainer->signature = runner->signature;
     runner->trainer->bind = runner->bind;
+    runner->trainer->check = runner->check;
   }
   return runner;
 }

@@ -20,6 +20,7 @@ struct Runner {
   std::function<int64_t()> microBatches;           // of the last run
   int64_t byDefault = 1;                           // micro-batches
   int64_t fixedMicroBatches = 0;                   // by a table; 0: any number
+  int64_t replicas = 1;
   /// Of an artifact: the times of the last steps, and its plan.
   std::shared_ptr<RunTimes> times = nullptr;
   std::function<const Plan &()> plan = nullptr;

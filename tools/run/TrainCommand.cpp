@@ -149,6 +149,7 @@ llvm::Error runTraining(const TrainOptions &options, const TrainTarget &target,
   progress.reset();
   TRY(writeResults(options, target.output, trainer));
   noteTrainOptions(report.options);
+  report.options["replicas"] = target.replicas;
   report.options["steps"] = count;
   checkpoints.note(report.options);
   report.losses = std::move(losses);
@@ -163,10 +164,10 @@ TrainTarget targetOf(const RunCommand &command, const Runner &runner) {
   target.inputs = command.inputs;
   target.output = command.output;
   target.seed = command.seed;
-  target.replicas = command.replicas;
-  target.microBatches = command.microBatches       ? *command.microBatches * command.replicas
+  target.replicas = runner.replicas;
+  target.microBatches = command.microBatches       ? *command.microBatches * runner.replicas
                         : runner.fixedMicroBatches ? runner.fixedMicroBatches
-                        : command.replicas > 1     ? command.replicas // one each at least
+                        : runner.replicas > 1      ? runner.replicas // one each at least
                                                    : 0;
   target.json = command.json;
   return target;

@@ -45,12 +45,12 @@ IntegerOption accumulate("accumulate",
                          cl::desc("with --train: one step takes N batches, whose gradients add up "
                                   "before the optimizer updates the weights (default: 1)"),
                          cl::value_desc("N"), cl::init(1), cl::cat(trainCategory));
-IntegerOption
+StringOption
     replicas("replicas",
              cl::desc("with --train of an artifact: D copies of the pipeline, each with threads of "
-                      "its own, share the micro-batches of a step; --microbatches is the number of "
-                      "each (default: 1)"),
-             cl::value_desc("D"), cl::init(1), cl::cat(trainCategory));
+                      "its own, share the micro-batches of a step; auto: as many as there are "
+                      "cores, or devices, for; --microbatches is the number of each (default: 1)"),
+             cl::value_desc("D|auto"), cl::init("1"), cl::cat(trainCategory));
 FlagOption presplit("presplit",
                     cl::desc("with --train: the file of --inputs is a list with the arguments of "
                              "each micro-batch of a step, whose sizes may differ"),
@@ -155,6 +155,20 @@ llvm::Expected<std::pair<OnNan, int64_t>> readOnNan() {
   return std::pair(OnNan::Skip, most);
 }
 
+/// 0: auto.
+llvm::Expected<int64_t> readReplicas() {
+  if (replicas == "auto")
+    return 0;
+  int64_t number = 0;
+  if (llvm::StringRef(replicas).getAsInteger(10, number))
+    return failf(ExitCode::Usage, "--replicas: expected a whole number or auto, got \"{}\"",
+                 replicas.getValue());
+  if (number < 1 || number > kMostRanks) // a replica has at least one rank
+    return failf(ExitCode::Usage, "--replicas: expected at {} {}, got {}",
+                 number < 1 ? "least" : "most", number < 1 ? 1 : kMostRanks, number);
+  return number;
+}
+
 /// An option of a training without --train.
 llvm::Error refuseWithoutTrain() {
   cl::Option *const ofTraining[] = {&targets,      &data,
@@ -187,7 +201,6 @@ llvm::Error checkTraining(bool hasInputs, bool replaces) {
       return failf(ExitCode::Usage, "{}: expected --eval-data with it, got none",
                    spelledOption(option->ArgStr));
   TRY(TrainCheckpoints::checkOptions());
-  TRY(within(replicas, 1, kMostRanks)); // a replica has at least one rank
   for (const IntegerOption *option : {&batch, &epochs, &steps, &accumulate, &evalEvery})
     TRY(within(*option, 1, std::numeric_limits<int64_t>::max()));
   if (given(data) && !given(batch))
@@ -288,7 +301,7 @@ llvm::Expected<std::optional<TrainOptions>> readTrainOptions(bool hasInputs, boo
   options.evalArtifact = evalArtifact;
   options.evalEvery = given(evalEvery) ? evalEvery.getValue().value : 0;
   options.emitGrads = emitGrads;
-  options.replicas = replicas;
+  options.replicas = TRY(readReplicas());
   return options;
 }
 
@@ -325,7 +338,6 @@ void noteTrainOptions(llvm::json::Object &json) {
   json["batch_norm"] = batchNorm.getValue();
   json["precision"] = precision.getValue();
   json["accumulate"] = accumulate.getValue().value;
-  json["replicas"] = replicas.getValue().value;
   json["presplit"] = presplit.getValue();
   json["freeze"] = llvm::json::Array(freeze);
   json["groups"] = llvm::json::Array(group);

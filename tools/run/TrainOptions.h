@@ -18,7 +18,7 @@ struct TrainOptions {
   std::string evalData;     // file of samples; empty: no evaluations
   std::string evalArtifact; // empty: the artifact that is trained
   int64_t evalEvery = 0;    // steps; 0: only after the last one
-  int64_t replicas = 1;     // of an artifact
+  int64_t replicas = 1;     // of an artifact; 0: as many as fit
   std::string emitGrads;    // file; empty: not given
 };
 

@@ -12,20 +12,6 @@ namespace pipec {
 
 namespace {
 
-llvm::Expected<Arguments> argumentsOf(const StepSource &source) {
-  if (!source.data.empty())
-    return readSamples(source.data);
-  Arguments all;
-  for (const std::string &text : {source.inputs, source.targets}) {
-    if (text.empty())
-      continue;
-    Arguments part = TRY(argumentsFromOption(text));
-    all.positional.insert(all.positional.end(), part.positional.begin(), part.positional.end());
-    all.keyword.insert(all.keyword.end(), part.keyword.begin(), part.keyword.end());
-  }
-  return all;
-}
-
 /// Of arguments that do not fit: what the options must give.
 llvm::Error explained(llvm::Error error, const Signature &signature, const StepSource &source) {
   if (!source.data.empty())
@@ -43,6 +29,21 @@ llvm::Error explained(llvm::Error error, const Signature &signature, const StepS
                     "dict with these names",
                     names);
   return makeError(text.code, text.message, text.help);
+}
+
+llvm::Expected<Arguments> argumentsOf(const Trainer &trainer, const StepSource &source) {
+  if (!source.data.empty())
+    return readSamples(source.data);
+  std::vector<std::string> texts;
+  for (const std::string &text : {source.inputs, source.targets})
+    if (!text.empty())
+      texts.push_back(text);
+  return argumentsFromOptions(texts, [&](const Arguments &shapes) -> llvm::Error {
+    llvm::Expected<std::vector<c10::IValue>> values = trainer.bind(shapes);
+    if (!values)
+      return explained(values.takeError(), trainer.signature(), source);
+    return trainer.check ? trainer.check(*values) : llvm::Error::success();
+  });
 }
 
 llvm::Error notPresplit(const Signature &signature, const std::string &path,
@@ -79,7 +80,7 @@ llvm::Expected<Trainer::Batches> readPresplit(const Trainer &trainer, const std:
 
 llvm::Expected<TrainingBatches> readBatches(const Trainer &trainer, const StepSource &source,
                                             uint64_t seed) {
-  Arguments arguments = TRY(argumentsOf(source));
+  Arguments arguments = TRY(argumentsOf(trainer, source));
   llvm::Expected<std::vector<c10::IValue>> values = trainer.bind(arguments);
   if (!values)
     return explained(values.takeError(), trainer.signature(), source);

@@ -22,6 +22,8 @@ struct Trainer {
   std::function<llvm::Expected<ResumedTraining>(const std::string &path, bool passOverDamaged)>
       resume;
   std::function<int64_t()> peakMemory; // bytes: of the process, or of the device that holds most
+  /// As Runner::check.
+  std::function<llvm::Error(const std::vector<c10::IValue> &)> check = nullptr;
 };
 
 } // namespace pipec
