@@ -195,11 +195,9 @@ void rounds(Settings settings) {
   if (settings.ranks == 0)
     settings.ranks = artifact.plan.stages.size();
   Pipeline pipeline = loadPipeline(settings, trains);
-  const std::vector<c10::IValue> batch =
-      must(pipeline.bind(must(readArguments(settings.inputs))));
-  BareLoops loops(
-      bench::bareStages(artifact, batch, static_cast<int64_t>(settings.microBatches)), settings,
-      trains);
+  const std::vector<c10::IValue> batch = must(pipeline.bind(must(readArguments(settings.inputs))));
+  BareLoops loops(bench::bareStages(artifact, batch, static_cast<int64_t>(settings.microBatches)),
+                  settings, trains);
   measureSteps(pipeline, batch, trains, 3); // warm-up
   fmt::print("ready\n");
   std::fflush(stdout);

@@ -5,11 +5,13 @@
     --torchgpipe        also torchgpipe, in the rows of its schedule. It must be installed: pip install --no-deps torchgpipe
     --cores A,B         the cores of all sides (default: the first two that this process may use)
 
-PyTorch: Gloo, one process per stage. torchgpipe: GPipe with a thread per stage, without checkpoints; backwards on CPUs are on one thread there, because autograd
-has one thread for all CPUs. pipec: a thread per stage, in `bench-limit` (`ninja bench`), which also measures the limit: bare loops over the same stage
-files times (m + 1) / m, one after the other and at the same time. All: the same two cores, one intra-op thread per stage, 8 micro-batches, gradients dropped
-before each step, no optimizer. Every side is a process that lives as long as its row, and waits while another one runs. A round is the median of its
-steps, after one that is not counted. Ratios are taken per round: the table has their median, and the range that holds the median with 95 % (order statistics).
+PyTorch: Gloo, one process per stage. torchgpipe: GPipe with a thread per stage, without checkpoints; its backwards are one after the other,
+because autograd has one thread for all CPUs. pipec: a thread per stage, in `bench-limit` (`ninja bench`), which also measures the limit: bare loops over the
+same stage files times (m + 1) / m, one after the other and at the same time. All: the same two cores, one intra-op thread per stage, 8 micro-batches,
+gradients dropped before each step, no optimizer.
+
+Every side is a process that lives as long as its row, and waits while another one runs. A round is the median of its steps, after one that is
+not counted. Ratios are taken per round: the table has their median, and the range that holds the median with 95 % (order statistics).
 """
 import argparse
 import importlib.util
@@ -108,9 +110,11 @@ class Side:
     def line(self):
         line = self.processes[0].stdout.readline()
         if not line:
-            self.end()
+            self.processes[0].wait()
             self.errors.seek(0)
-            raise SystemExit(f"{' '.join(self.processes[0].args)}: {self.errors.read()}")
+            said = self.errors.read()
+            self.end()
+            raise SystemExit(f"{' '.join(self.processes[0].args)}: {said}")
         return line.strip()
 
     def round(self):
@@ -128,6 +132,9 @@ class Side:
                 process.wait(timeout=20)
             except subprocess.TimeoutExpired:
                 process.kill()
+                process.wait()
+            process.stdout.close()
+        self.errors.close()
 
 
 # --- their side: a process per stage
