@@ -1,17 +1,20 @@
-"""versus-torch.py [MODEL...]: steps of torch.distributed.pipelining against pipec on the same models, two stages, two cores.
+"""versus-torch.py [MODEL...]: steps of torch.distributed.pipelining and of torchgpipe against pipec on the same models, two stages, two cores.
 
-    --rounds N          pairs per row (default: 10); both sides run in every round, one after the other
+    --rounds N          rounds per row (default: 20); every side runs in every round, one after the other, in turns first or last
     --kinds LIST        of forward, gpipe, 1f1b, interleaved, zb (default: all)
+    --torchgpipe        also torchgpipe, in the rows of its schedule. It must be installed: pip install --no-deps torchgpipe
+    --cores A,B         the cores of all sides (default: the first two that this process may use)
 
-PyTorch: Gloo, one process per stage, one intra-op thread each. pipec: `pipe-run`, one thread per stage. Both: 8 micro-batches, median of the
-steps of a round. `limit`: the unsplit model by pipe-run, halved, times (m + 1) / m: what two stages need that lose nothing and split evenly.
-The ratio is theirs / ours per round: its median, and the range that holds the median with 95 % (order statistics).
+PyTorch: Gloo, one process per stage. torchgpipe: GPipe with a thread per stage, without checkpoints; its backwards are one after the other,
+because autograd has one thread for all CPUs. pipec: a thread per stage, in `bench-limit` (`ninja bench`), which also measures the limit: bare loops over the
+same stage files times (m + 1) / m, one after the other and at the same time. All: the same two cores, one intra-op thread per stage, 8 micro-batches,
+gradients dropped before each step, no optimizer.
 
-Where the package torchgpipe is installed (`pip install --no-deps torchgpipe`), rows of its schedule have a second column: GPipe with a thread per stage,
-without checkpoints, in a process of its own.
+Every side is a process that lives as long as its row, and waits while another one runs. A round is the median of its steps, after one that is
+not counted. Ratios are taken per round: the table has their median, and the range that holds the median with 95 % (order statistics).
 """
+import argparse
 import importlib.util
-import json
 import os
 import statistics
 import subprocess
@@ -53,12 +56,12 @@ class Layer(nn.Module):
         return x + self.narrow(nn.functional.gelu(self.wide(self.between(x))))
 
 
-# name: a block, the shape of a micro-batch, steps of a round
+# name: a block, the shape of a micro-batch, steps of a round (about half a second of PyTorch)
 MODELS = {
-    "small-mlp": (lambda: Mlp(64), (4, 64), 100),
-    "small-gpt": (lambda: Layer(64, 4), (1, 32, 64), 40),
-    "medium-mlp": (lambda: Mlp(512), (32, 512), 20),
-    "medium-gpt": (lambda: Layer(256, 8), (2, 64, 256), 8),
+    "small-mlp": (lambda: Mlp(64), (4, 64), 16),
+    "small-gpt": (lambda: Layer(64, 4), (1, 32, 64), 8),
+    "medium-mlp": (lambda: Mlp(512), (32, 512), 6),
+    "medium-gpt": (lambda: Layer(256, 8), (2, 64, 256), 1),
 }
 BLOCKS = 8
 KINDS = ["forward", "gpipe", "1f1b", "interleaved", "zb"]
@@ -80,50 +83,96 @@ def mse(y, target):
     return ((y - target) ** 2).mean()
 
 
+def serve(name, step):
+    """A round for each line of standard input."""
+    for _ in range(WARMUP):
+        step()
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        times = []
+        for _ in range(1 + MODELS[name][2]):
+            start = time.perf_counter()
+            step()
+            times.append((time.perf_counter() - start) * 1e3)
+        print("step", statistics.median(times[1:]), flush=True)
+
+
+class Side:
+    """A process, or one per rank, that runs a round when it is told to."""
+
+    def __init__(self, *commands):
+        self.errors = tempfile.TemporaryFile("w+")
+        self.processes = [subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True,
+                                           env={**os.environ, "OMP_NUM_THREADS": "1"}) for command in commands]
+        while self.line() != "ready":
+            pass
+
+    def line(self):
+        line = self.processes[0].stdout.readline()
+        if not line:
+            self.processes[0].wait()
+            self.errors.seek(0)
+            said = self.errors.read()
+            self.end()
+            raise SystemExit(f"{' '.join(self.processes[0].args)}: {said}")
+        return line.strip()
+
+    def round(self):
+        """The numbers in its line."""
+        for process in self.processes:
+            process.stdin.write("\n")
+            process.stdin.flush()
+        return [float(word) for word in self.line().split() if word[0].isdigit()]
+
+    def end(self):
+        for process in self.processes:
+            process.stdin.close()
+        for process in self.processes:
+            try:
+                process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            process.stdout.close()
+        self.errors.close()
+
+
 # --- their side: a process per stage
 
 
-def theirs(name, kind):
+def theirs(name, kind, store, rank):
     import torch.distributed as dist
     from torch.distributed.pipelining import PipelineStage
     from torch.distributed.pipelining import schedules
 
     torch.set_num_threads(1)
-    dist.init_process_group("gloo")
-    rank = dist.get_rank()
+    rank = int(rank)
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=STAGES)
     per_rank = 2 if kind in ("interleaved", "zb") else 1
     count, all_blocks = STAGES * per_rank, blocks(name)
     held = [rank + i * STAGES for i in range(per_rank)]
     size = BLOCKS // count
-    stages = [PipelineStage(nn.Sequential(*all_blocks[s * size:(s + 1) * size]), s, count, torch.device("cpu")) for s in held]
+    modules = [nn.Sequential(*all_blocks[s * size:(s + 1) * size]) for s in held]
+    stages = [PipelineStage(module, s, count, torch.device("cpu")) for module, s in zip(modules, held)]
     make = {"forward": schedules._ScheduleForwardOnly, "gpipe": schedules.ScheduleGPipe, "1f1b": schedules.Schedule1F1B,
             "interleaved": schedules.ScheduleInterleaved1F1B, "zb": schedules.ScheduleInterleavedZeroBubble}[kind]
     stage = stages if per_rank > 1 else stages[0]
     schedule = make(stage, MICRO_BATCHES) if kind == "forward" else make(stage, MICRO_BATCHES, loss_fn=mse)
     x, target = batch(name)
-    times = []
-    for step in range(WARMUP + MODELS[name][2]):
-        dist.barrier()
-        start = time.perf_counter()
-        arguments = (x,) if 0 in held else ()
+    arguments = (x,) if 0 in held else ()
+
+    def step():
         if kind == "forward":
             with torch.no_grad():
                 schedule.step(*arguments)
         else:
+            for module in modules:
+                module.zero_grad()
             schedule.step(*arguments, **({"target": target} if count - 1 in held else {}))
-        dist.barrier()
-        times.append((time.perf_counter() - start) * 1e3)
-    if rank == 0:
-        print(statistics.median(times[WARMUP:]), flush=True)
+        dist.barrier()  # a step is over when both ranks are
+
+    serve(name, step)
     dist.destroy_process_group()
-
-
-def run_theirs(name, kind):
-    done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(STAGES), "--master-port", "0", "--rdzv-backend", "c10d",
-                           "--rdzv-endpoint", "localhost:0", __file__, "--theirs", name, kind], capture_output=True, text=True, timeout=600)
-    if done.returncode:
-        raise RuntimeError(done.stderr.strip().splitlines()[-1])
-    return float(done.stdout.split()[-1])
 
 
 def second(name, kind):
@@ -132,29 +181,16 @@ def second(name, kind):
     torch.set_num_threads(1)
     model = GPipe(nn.Sequential(*blocks(name)), [BLOCKS // STAGES] * STAGES, devices=["cpu"] * STAGES, chunks=MICRO_BATCHES, checkpoint="never")
     x, target = batch(name)
-    times = []
-    for step in range(WARMUP + MODELS[name][2]):
-        start = time.perf_counter()
+
+    def step():
         if kind == "forward":
             with torch.no_grad():
                 model(x)
         else:
             model.zero_grad()
             mse(model(x), target).backward()
-        times.append((time.perf_counter() - start) * 1e3)
-    print(statistics.median(times[WARMUP:]), flush=True)
 
-
-def run_second(name, kind):
-    """None where torchgpipe has no such schedule, or is not installed."""
-    if kind not in ("forward", "gpipe") or not importlib.util.find_spec("torchgpipe"):
-        return None
-    # Its threads do not inherit set_num_threads.
-    done = subprocess.run([sys.executable, __file__, "--torchgpipe", name, kind], capture_output=True, text=True, timeout=600,
-                          env={**os.environ, "OMP_NUM_THREADS": "1"})
-    if done.returncode:
-        raise RuntimeError(done.stderr.strip().splitlines()[-1])
-    return float(done.stdout.split()[-1])
+    serve(name, step)
 
 
 # --- our side
@@ -199,23 +235,29 @@ def compile_ours(name, directory):
               "-o", directory / f"trained{count}.pipe", "--recompute", "never")
 
 
-def last_document(text):
-    return json.loads(text[text.rindex('\n{\n') + 1:] if '\n{\n' in text else text)
-
-
-def run_ours(name, kind, directory, unsplit=False):
-    steps = MODELS[name][2]
-    if kind == "forward":
-        what = "whole.pt" if unsplit else "whole.pipe"
-        out = pipec("pipe-run", directory / what, "--inputs", directory / "x.pt", "--microbatches", MICRO_BATCHES, "--threads", 1, "--repeat", steps,
-                    "--warmup", WARMUP, "--json")
-        return last_document(out)["step_ms"]["median"]
+def sides(name, kind, directory, with_second):
+    """PyTorch, pipec with its limits, torchgpipe if it has the schedule."""
+    script = [sys.executable, __file__]
     count = 2 * STAGES if kind in ("interleaved", "zb") else STAGES
-    what = ["trained.pt"] if unsplit else [f"trained{count}.pipe", "--schedule", OURS[kind]]
-    out = pipec("pipe-run", directory / what[0], *what[1:], "--train", "--inputs", directory / "both.pt", "--microbatches", MICRO_BATCHES, "--steps",
-                WARMUP + steps, "--json")
-    times = [json.loads(line)["step_ms"] for line in out.splitlines()[:WARMUP + steps]]
-    return statistics.median(times[WARMUP:])
+    store = directory / f"store-{kind}"
+    yield "torch", Side(*([*script, "--theirs", name, kind, store, rank] for rank in range(STAGES)))
+    files = [directory / "whole.pipe", directory / "x.pt"] if kind == "forward" else [directory / f"trained{count}.pipe", directory / "both.pt"]
+    yield "pipec", Side([BIN / "bench-limit", *files, "--microbatches", MICRO_BATCHES, "--ranks", STAGES, "--steps", MODELS[name][2],
+                         *([] if kind == "forward" else ["--schedule", OURS[kind]])])
+    if with_second and kind in ("forward", "gpipe"):
+        yield "torchgpipe", Side([*script, "--second", name, kind])
+
+
+def measure(name, kind, directory, rounds, with_second):
+    """Per column, the times of all rounds."""
+    all_sides, found = dict(sides(name, kind, directory, with_second)), {}
+    for number in range(rounds):
+        for side in sorted(all_sides, reverse=number % 2 == 1):
+            for column, value in zip(["", " alone", " at once"], all_sides[side].round()):
+                found.setdefault(side + column, []).append(value)
+    for side in all_sides.values():
+        side.end()
+    return found
 
 
 def interval(values):
@@ -225,31 +267,50 @@ def interval(values):
     return ordered[skip], ordered[n - 1 - skip]
 
 
+def ratio(above, below):
+    """Of two columns; a dash where one does not exist."""
+    if not above:
+        return "–"
+    each = [a / b for a, b in zip(above, below)]
+    low, high = interval(each)
+    return f"{statistics.median(each):.2f} ({low:.2f} to {high:.2f})"
+
+
+def row(name, kind, found):
+    def time_of(column):
+        return f"{statistics.median(found[column]):.2f}" if column in found else "–"
+
+    ours = found["pipec"]
+    columns = [name, kind, time_of("torch"), time_of("torchgpipe"), time_of("pipec"), time_of("pipec alone"), time_of("pipec at once"),
+               ratio(ours, found["pipec alone"]), ratio(ours, found["pipec at once"]), ratio(found["torch"], ours), ratio(found.get("torchgpipe"), ours)]
+    return f"| {' | '.join(columns)} |"
+
+
 def main():
     arguments = sys.argv[1:]
-    if arguments[:1] in (["--theirs"], ["--torchgpipe"]):
+    if arguments[:1] in (["--theirs"], ["--second"]):
         (theirs if arguments[0] == "--theirs" else second)(*arguments[1:])
         return
-    take = lambda option, default: arguments.pop(arguments.index(option) + 1) if option in arguments else default  # noqa: E731
-    rounds, kinds = int(take("--rounds", 10)), take("--kinds", ",".join(KINDS)).split(",")
-    names = [argument for argument in arguments if not argument.startswith("--")] or list(MODELS)
-    print(f"{'model':12}{'schedule':13}{'theirs ms':>10}{'ours ms':>10}{'limit ms':>10}{'ours/limit':>12}{'ratio':>8}   {'95 %':16}torchgpipe ms, ratio")
-    for name in names:
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("models", nargs="*", default=list(MODELS))
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--torchgpipe", action="store_true")
+    parser.add_argument("--cores")
+    asked = parser.parse_args()
+    if asked.torchgpipe and not importlib.util.find_spec("torchgpipe"):
+        raise SystemExit("torchgpipe is not installed. Install it with: pip install --no-deps torchgpipe\n"
+                         "or outside this environment with: pip install --no-deps --target DIR torchgpipe, then set PYTHONPATH=DIR")
+    cores = list(map(int, asked.cores.split(","))) if asked.cores else sorted(os.sched_getaffinity(0))[:STAGES]
+    os.sched_setaffinity(0, cores)  # all sides inherit it
+    print("| model | schedule | PyTorch ms | torchgpipe ms | pipec ms | limit alone | limit at once | pipec / alone | pipec / at once | PyTorch / pipec "
+          "| torchgpipe / pipec |")
+    print("|---" * 11 + "|", flush=True)
+    for name in asked.models:
         with tempfile.TemporaryDirectory() as path:
-            directory = Path(path)
-            compile_ours(name, directory)
-            for kind in kinds:
-                found = [(run_theirs(name, kind), run_ours(name, kind, directory), run_ours(name, kind, directory, unsplit=True), run_second(name, kind))
-                         for _ in range(rounds)]
-                their, our, whole = (statistics.median(row[i] for row in found) for i in range(3))
-                limit = whole / STAGES * (MICRO_BATCHES + STAGES - 1) / MICRO_BATCHES
-                ratios = [row[0] / row[1] for row in found]
-                line = (f"{name:12}{kind:13}{their:10.2f}{our:10.2f}{limit:10.2f}{our / limit:12.2f}{statistics.median(ratios):8.2f}   "
-                        f"{'{:.2f} .. {:.2f}'.format(*interval(ratios)):16}")
-                if found[0][3] is not None:
-                    others = [row[3] / row[1] for row in found]
-                    line += f"{statistics.median(row[3] for row in found):.2f}, {statistics.median(others):.2f} ({'{:.2f} .. {:.2f}'.format(*interval(others))})"
-                print(line.rstrip(), flush=True)
+            compile_ours(name, Path(path))
+            for kind in asked.kinds.split(","):
+                print(row(name, kind, measure(name, kind, Path(path), asked.rounds, asked.torchgpipe)), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,226 @@
+// bench-limit: steps of a pipeline against the same work in bare loops.
+//
+//   bench-limit ARTIFACT INPUTS.pt [--microbatches M] [--ranks P] [--schedule NAME] [--steps N]
+//
+// Prints "ready", then a line for each line of standard input, so that a script can run other
+// programs in turn: medians of N steps (default 10), in milliseconds.
+//
+//   step     a call of the pipeline, with cutting and merging; one intra-op thread per rank
+//   alone    the limit by bare loops that run one after the other
+//   at once  the limit by bare loops that run at the same time
+//
+// A bare loop is a thread on one core that runs all micro-batches of one rank's stages with
+// LibTorch's own calls (BareStages.h): F, in a training with B behind it, in the order of GPipe
+// under `gpipe`, of 1F1B under all others. Stage s is on rank s mod P (default: one rank per
+// stage).
+//
+// The limit is the time of the slowest rank's loop, times (M + P - 1) / M. A rank has M
+// micro-batches of work, and in a fill-drain schedule of equal stages it has to wait P - 1
+// micro-batches more: the published bubble of GPipe and of 1F1B. Schedules with several stages per
+// rank, or with split backwards, have less of it, and can be faster than this limit. "at once" is
+// the fair one where cores share caches, memory and power: a pipeline keeps all of them busy, too.
+#include "ir/autograd/TrainingSettings.h"
+#include "ir/support/Llvm.h"
+#include "ir/values/ValueFiles.h"
+#include "llvm/Support/Error.h"
+#include "runtime/Pipeline.h"
+#include "tests/bench/BareStages.h"
+#include "tools/cli/FreedMemory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <barrier>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <optional>
+#include <pthread.h>
+#include <sched.h>
+#include <thread>
+
+using namespace pipec;
+
+llvm::ExitOnError must; // a benchmark that fails says why
+
+namespace {
+
+constexpr const char *kUsage = "usage: bench-limit ARTIFACT INPUTS.pt [--microbatches M] [--ranks "
+                               "P] [--schedule NAME] [--steps N]\n";
+
+struct Settings {
+  std::string artifact, inputs, schedule;
+  size_t microBatches = 8, ranks = 0, steps = 10;
+};
+
+std::optional<Settings> readSettings(int argc, char **argv) {
+  if (argc < 3 || argc % 2 == 0)
+    return std::nullopt;
+  Settings settings{argv[1], argv[2], "", 8, 0, 10};
+  for (int i = 3; i < argc; i += 2) {
+    const std::string option = argv[i];
+    size_t *number = option == "--microbatches" ? &settings.microBatches
+                     : option == "--ranks"      ? &settings.ranks
+                     : option == "--steps"      ? &settings.steps
+                                                : nullptr;
+    if (option == "--schedule")
+      settings.schedule = argv[i + 1];
+    else if (!number || (*number = std::strtoull(argv[i + 1], nullptr, 10)) == 0)
+      return std::nullopt;
+  }
+  return settings;
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+template <typename Body> double milliseconds(Body &&body) {
+  const auto start = std::chrono::steady_clock::now();
+  body();
+  return static_cast<double>((std::chrono::steady_clock::now() - start) /
+                             std::chrono::nanoseconds(1)) /
+         1e6;
+}
+
+/// On the n-th core that the process may use.
+void stayOnCore(size_t n) {
+  cpu_set_t usable, one;
+  CPU_ZERO(&one);
+  if (sched_getaffinity(0, sizeof(usable), &usable) != 0)
+    return;
+  n %= static_cast<size_t>(CPU_COUNT(&usable));
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &usable) && n-- == 0) {
+      CPU_SET(core, &one);
+      pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
+      return;
+    }
+}
+
+/// Of the slowest rank, in milliseconds.
+struct LoopTimes {
+  double alone = 0, atOnce = 0;
+};
+
+/// The bare loops of all ranks, each on a thread and a core of its own.
+class BareLoops {
+public:
+  BareLoops(std::vector<bench::BareStage> stages, const Settings &settings, bool trains)
+      : stages_(std::move(stages)), settings_(settings), trains_(trains) {}
+
+  LoopTimes measure() {
+    const size_t ranks = settings_.ranks;
+    std::vector<double> alone(ranks);
+    std::vector<std::vector<double>> atOnce(settings_.steps, std::vector<double>(ranks));
+    std::barrier together(static_cast<std::ptrdiff_t>(ranks));
+    std::vector<std::thread> threads;
+    for (size_t rank = 0; rank < ranks; ++rank)
+      threads.emplace_back([&, rank] {
+        stayOnCore(rank);
+        const InferenceSettings infers(1);
+        std::optional<TrainingSettings> training;
+        if (trains_)
+          training.emplace(1);
+        loop(rank); // memory of this thread
+        for (size_t turn = 0; turn < ranks; ++turn) {
+          together.arrive_and_wait();
+          if (turn == rank)
+            alone[rank] = medianLoop(rank);
+        }
+        for (std::vector<double> &step : atOnce) {
+          together.arrive_and_wait();
+          step[rank] = milliseconds([&] { loop(rank); });
+        }
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+    std::vector<double> slowest;
+    for (const std::vector<double> &step : atOnce)
+      slowest.push_back(*std::max_element(step.begin(), step.end()));
+    return {*std::max_element(alone.begin(), alone.end()), median(slowest)};
+  }
+
+private:
+  void loop(size_t rank) {
+    const size_t ranks = settings_.ranks;
+    for (size_t s = rank; s < stages_.size(); s += ranks)
+      if (!trains_)
+        stages_[s].infer();
+      else
+        stages_[s].train(settings_.schedule == "gpipe" ? settings_.microBatches : ranks - rank);
+  }
+  double medianLoop(size_t rank) {
+    std::vector<double> times;
+    for (size_t i = 0; i < settings_.steps; ++i)
+      times.push_back(milliseconds([&] { loop(rank); }));
+    return median(times);
+  }
+
+  std::vector<bench::BareStage> stages_;
+  const Settings &settings_;
+  bool trains_;
+};
+
+Pipeline loadPipeline(const Settings &settings, bool trains) {
+  PipelineOptions options;
+  options.threads = 1;
+  options.microBatches = static_cast<int64_t>(settings.microBatches);
+  options.scheduleName = settings.schedule;
+  if (trains)
+    options.training.emplace();
+  return must(Pipeline::load(settings.artifact, options));
+}
+
+/// A median, after a call that is not measured: other programs ran before it.
+double measureSteps(Pipeline &pipeline, const std::vector<c10::IValue> &batch, bool trains,
+                    size_t steps) {
+  std::vector<double> times;
+  for (size_t i = 0; i <= steps; ++i)
+    times.push_back(milliseconds([&] {
+      if (trains)
+        must(pipeline.step(batch));
+      else
+        must(pipeline.infer(batch));
+    }));
+  times.erase(times.begin());
+  return median(times);
+}
+
+void rounds(Settings settings) {
+  const Artifact artifact = must(openArtifact(settings.artifact));
+  const bool trains = artifact.plan.mode == Mode::Train;
+  if (settings.ranks == 0)
+    settings.ranks = artifact.plan.stages.size();
+  Pipeline pipeline = loadPipeline(settings, trains);
+  const std::vector<c10::IValue> batch = must(pipeline.bind(must(readArguments(settings.inputs))));
+  BareLoops loops(bench::bareStages(artifact, batch, static_cast<int64_t>(settings.microBatches)),
+                  settings, trains);
+  measureSteps(pipeline, batch, trains, 3); // warm-up
+  fmt::print("ready\n");
+  std::fflush(stdout);
+  const auto m = static_cast<double>(settings.microBatches),
+             p = static_cast<double>(settings.ranks);
+  for (std::string line; std::getline(std::cin, line);) {
+    const double step = measureSteps(pipeline, batch, trains, settings.steps);
+    const LoopTimes times = loops.measure();
+    const double inFull = (m + p - 1) / m;
+    fmt::print("step {:.4f}  alone {:.4f}  at once {:.4f}\n", step, times.alone * inFull,
+               times.atOnce * inFull);
+    std::fflush(stdout);
+  }
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  const std::optional<Settings> settings = readSettings(argc, argv);
+  if (!settings) {
+    fmt::print(stderr, kUsage);
+    return 2;
+  }
+  keepFreedMemory();
+  rounds(*settings);
+}
