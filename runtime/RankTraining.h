@@ -96,6 +96,7 @@ private:
   void sumTransmitted();
   /// Adds those of this replica's micro-batches that `stage`, on this rank, makes.
   void noteLeaves(size_t stage, const std::vector<std::vector<c10::IValue>> &leaves);
+  void forgetLeaves();
   /// Of a loss that is a pair: the sum over all micro-batches.
   llvm::Expected<double> totalCount(const Step &step);
   bool makesLeaf(size_t stage, size_t leaf) const {
@@ -119,6 +120,9 @@ private:
   std::map<size_t, Parts> arrived_;              // by weight channel
   size_t mainStage_ = 0;
 
+  // Of one backward at a time, else empty.
+  std::vector<ValueGradients> ofOutputs_; // by output port
+  std::vector<ValueGradients> ofInputs_;  // by input port
   // Of this step.
   std::vector<MicroBatchRange> mine_;
   LeafValues known_;      // those that this rank knows

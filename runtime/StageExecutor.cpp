@@ -3,6 +3,7 @@
 #include "ir/TorchError.h"
 #include "ir/autograd/StateVersions.h"
 #include "ir/batch/discovery/ResultSnapshots.h"
+#include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "runtime/training/Autocast.h"
@@ -150,25 +151,25 @@ llvm::Expected<StageTape> StageExecutor::record(const RandomKey &key,
     if (writesStateInPlace_)
       renewState(module_, *plan_, written_);
     beginNorms();
-    std::vector<TapedAttribute> attributes;
-    attributes.reserve(plan_->attributes.size());
+    const auto recorded = atScopeEnd([&] { attributes_.clear(); });
     for (size_t i = 0; i < plan_->attributes.size(); ++i)
-      attributes.push_back({module_.attribute(i), plan_->attributes[i].uses});
+      attributes_.push_back({module_.attribute(i), plan_->attributes[i].uses});
     busy.first = device_->mark();
     std::optional<RandomScope> random;
     if (!plan_->effects.randomOps.empty())
       random.emplace(key, plan_->effects.randomOps);
     NormCalls norms;
     const AutocastScope autocast(precision_);
-    llvm::Expected<StageTape> tape =
-        StageTape::record(values, attributes, enteredWeights(attributes, uses),
-                          [&](std::vector<c10::IValue> given, std::vector<c10::IValue> weights) {
-                            return module_.run(std::move(given), std::move(weights));
-                          });
+    llvm::Expected<StageTape> tape = StageTape::record(
+        std::move(values), attributes_, enteredWeights(attributes_, uses),
+        [&](std::vector<c10::IValue> given, llvm::ArrayRef<c10::IValue> weights) {
+          return module_.run(std::move(given), weights);
+        },
+        tapes_);
     if (!tape)
       return tape.takeError();
     if (llvm::Error notes =
-            noteNorms(static_cast<int64_t>(key.microBatch), norms.take(), attributes))
+            noteNorms(static_cast<int64_t>(key.microBatch), norms.take(), attributes_))
       return notes;
     busy.second = device_->mark();
     result.emplace(std::move(*tape));

@@ -3,6 +3,7 @@
 
 #include "ir/artifact/StageModule.h"
 #include "ir/autograd/StageTape.h"
+#include "ir/autograd/TapeMemory.h"
 #include "runtime/Device.h"
 #include "runtime/RandomKey.h"
 #include "runtime/StateCopy.h"
@@ -49,6 +50,8 @@ public:
     values_ = std::move(outputs);
     values_.clear();
   }
+  /// Takes back a list of gradients that a tape gave.
+  void reuse(std::vector<ValueGradients> gradients) { tapes_->giveBack(std::move(gradients)); }
 
   /// Of record() from now on.
   void setPrecision(Precision precision) { precision_ = precision; }
@@ -112,6 +115,8 @@ private:
   std::vector<size_t> written_; // attributes
   bool writesInPlace_ = false, writesStateInPlace_ = false;
   std::vector<c10::IValue> values_;               // empty: memory of the next forward
+  std::vector<TapedAttribute> attributes_;        // empty: memory of the next record()
+  std::shared_ptr<TapeMemory> tapes_ = std::make_shared<TapeMemory>();
   std::shared_ptr<const EnteredWeights> weights_; // of the last tape
   Precision precision_ = Precision::Full;
   bool defersNorms_ = false;
