@@ -1,7 +1,6 @@
 #include "runtime/StageExecutor.h"
 
 #include "ir/TorchError.h"
-#include "ir/autograd/StateVersions.h"
 #include "ir/batch/discovery/ResultSnapshots.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
@@ -11,6 +10,7 @@
 #include <c10/core/GradMode.h>
 
 #include <optional>
+#include <utility>
 
 namespace pipec {
 
@@ -75,9 +75,20 @@ void StageExecutor::keepResults(std::vector<c10::IValue> &outputs) const {
 
 std::vector<c10::IValue> StageExecutor::state() const {
   std::vector<c10::IValue> state;
-  for (size_t i : written_)
-    state.push_back(module_.attribute(i));
+  addState(state);
   return state;
+}
+
+void StageExecutor::addState(std::vector<c10::IValue> &values) const {
+  for (size_t i : written_)
+    values.push_back(module_.attribute(i));
+}
+
+void StageExecutor::swapState(std::vector<c10::IValue> &state) {
+  for (size_t k = 0; k < written_.size(); ++k) {
+    c10::IValue now = module_.attribute(written_[k]);
+    module_.setAttribute(written_[k], std::exchange(state[k], std::move(now)));
+  }
 }
 
 void StageExecutor::setState(std::vector<c10::IValue> state) {
@@ -149,7 +160,7 @@ llvm::Expected<StageTape> StageExecutor::record(const RandomKey &key,
     std::vector<c10::IValue> values = bringAll(inputs);
     copyState();
     if (writesStateInPlace_)
-      renewState(module_, *plan_, written_);
+      renewal_.renew(module_, *plan_, written_);
     beginNorms();
     const auto recorded = atScopeEnd([&] { attributes_.clear(); });
     for (size_t i = 0; i < plan_->attributes.size(); ++i)

@@ -3,6 +3,7 @@
 
 #include "ir/artifact/StageModule.h"
 #include "ir/autograd/StageTape.h"
+#include "ir/autograd/StateVersions.h"
 #include "ir/autograd/TapeMemory.h"
 #include "runtime/Device.h"
 #include "runtime/RandomKey.h"
@@ -62,9 +63,10 @@ public:
   size_t deferNorms();
   llvm::Error updateNorms();
 
-  /// The state that the stage writes, by plan.effects.stateWrites; its memory is not copied.
-  std::vector<c10::IValue> state() const;
-  void setState(std::vector<c10::IValue> state);
+  /// Adds the state that the stage writes, by plan.effects.stateWrites; its memory is not copied.
+  void addState(std::vector<c10::IValue> &values) const;
+  /// Exchanges the state with `state`.
+  void swapState(std::vector<c10::IValue> &state);
 
   /// Runs `body` on the stage's stream. Errors: its own and LibTorch's exceptions, with the stage
   /// and the micro-batch.
@@ -96,6 +98,8 @@ private:
   std::vector<c10::IValue> bringAll(llvm::MutableArrayRef<ReadyValue> inputs);
   std::shared_ptr<const EnteredWeights> enteredWeights(llvm::ArrayRef<TapedAttribute> attributes,
                                                        WeightUses uses);
+  std::vector<c10::IValue> state() const;
+  void setState(std::vector<c10::IValue> state);
   void copyState();
   void beginNorms();
   llvm::Error noteNorms(int64_t microBatch, std::vector<NormCall> calls,
@@ -117,6 +121,7 @@ private:
   std::vector<c10::IValue> values_;               // empty: memory of the next forward
   std::vector<TapedAttribute> attributes_;        // empty: memory of the next record()
   std::shared_ptr<TapeMemory> tapes_ = std::make_shared<TapeMemory>();
+  StateRenewal renewal_;
   std::shared_ptr<const EnteredWeights> weights_; // of the last tape
   Precision precision_ = Precision::Full;
   bool defersNorms_ = false;

@@ -2,7 +2,6 @@
 
 #include "ir/TorchError.h"
 #include "ir/autograd/GradSum.h"
-#include "ir/autograd/StateVersions.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
@@ -66,23 +65,28 @@ llvm::Error StageTraining::noteTape(int64_t microBatch, StageTape tape) {
 
 void StageTraining::end(Flight &flight) { removeFrom(flights_, flight); }
 
-/// A list of its own; the tensors too if the stage writes in place.
-std::vector<ReadyValue> StageTraining::copiesOf(llvm::ArrayRef<ReadyValue> inputs) {
-  std::vector<ReadyValue> copies;
-  if (!lists_.empty()) {
-    copies = std::move(lists_.back());
-    lists_.pop_back();
+/// The inputs are copies if the stage writes in place; the state always is.
+void StageTraining::noteAgain(const RandomKey &key, llvm::ArrayRef<ReadyValue> inputs,
+                              WeightUses uses) {
+  Again again;
+  if (!spareAgain_.empty()) {
+    again = std::move(spareAgain_.back());
+    spareAgain_.pop_back();
   }
-  copies.assign(inputs.begin(), inputs.end());
-  if (!executor_.writesInPlace())
-    return copies;
-  std::vector<c10::IValue> values;
-  for (const ReadyValue &input : inputs)
-    values.push_back(input.value);
-  values = copiesThatShare(values);
-  for (size_t i = 0; i < copies.size(); ++i)
-    copies[i].value = std::move(values[i]);
-  return copies;
+  again.key = key;
+  again.uses = uses;
+  again.inputs.assign(inputs.begin(), inputs.end());
+  if (executor_.writesInPlace()) {
+    const auto copied = atScopeEnd([&] { copied_.clear(); });
+    for (const ReadyValue &input : inputs)
+      copied_.push_back(input.value);
+    sharing_.replace(copied_);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      again.inputs[i].value = std::move(copied_[i]);
+  }
+  executor_.addState(again.state);
+  sharing_.replace(again.state);
+  again_.push_back(std::move(again));
 }
 
 llvm::Expected<std::vector<c10::IValue>>
@@ -94,7 +98,7 @@ StageTraining::forward(const RandomKey &key, llvm::MutableArrayRef<ReadyValue> i
     TRY(executor_.onStream(microBatch, "copying its inputs", [&] {
       for (ReadyValue &input : inputs)
         executor_.receive(input);
-      again_.push_back({key, copiesOf(inputs), copiesThatShare(executor_.state()), uses});
+      noteAgain(key, inputs, uses);
       return llvm::Error::success();
     }));
   StageTape tape = TRY(executor_.record(key, inputs, uses, busy));
@@ -114,12 +118,12 @@ llvm::Error StageTraining::recompute(int64_t microBatch, std::pair<Fence, Fence>
                  executor_.title(), microBatch);
   Again again = std::move(*found);
   removeFrom(again_, *found);
-  std::vector<c10::IValue> now = executor_.state();
-  executor_.setState(std::move(again.state));
+  executor_.swapState(again.state);
   llvm::Expected<StageTape> tape = executor_.record(again.key, again.inputs, again.uses, busy);
-  executor_.setState(std::move(now));
+  executor_.swapState(again.state);
   again.inputs.clear();
-  lists_.push_back(std::move(again.inputs));
+  again.state.clear();
+  spareAgain_.push_back(std::move(again));
   if (!tape)
     return tape.takeError();
   executor_.reuse(tape->takeOutputs()); // those of the first forward are in use

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/autograd/StageTape.h"
+#include "ir/autograd/StateVersions.h"
 #include "runtime/StageExecutor.h"
 #include "runtime/training/ParameterGroups.h"
 
@@ -120,7 +121,8 @@ private:
   /// Null: none.
   Flight *flightOf(int64_t microBatch);
   void end(Flight &flight);
-  std::vector<ReadyValue> copiesOf(llvm::ArrayRef<ReadyValue> inputs);
+  /// Notes a forward that has not begun.
+  void noteAgain(const RandomKey &key, llvm::ArrayRef<ReadyValue> inputs, WeightUses uses);
   llvm::Error fold(int64_t microBatch, std::vector<ValueGradients> found);
   llvm::Error addOne(std::vector<ValueGradients> found);
   /// The place in owned_; nullopt: another stage owns it, or none trains it.
@@ -133,10 +135,12 @@ private:
   std::vector<Flight> flights_;
   std::vector<Again> again_;
   std::vector<Early> early_;
-  std::vector<std::vector<ReadyValue>> lists_; // empty: memory of the next Again
-  std::vector<at::Tensor> sums_;               // per attribute
-  std::vector<at::Tensor> kept_;               // copies
-  std::vector<at::Tensor> updates_;            // empty: memory of the next optimize()
+  std::vector<Again> spareAgain_; // with empty lists: their memory
+  std::vector<c10::IValue> copied_; // empty: memory of the next noteAgain()
+  SharingCopies sharing_;
+  std::vector<at::Tensor> sums_;    // per attribute
+  std::vector<at::Tensor> kept_;    // copies
+  std::vector<at::Tensor> updates_; // empty: memory of the next optimize()
   int64_t nextToFold_ = 0;
   std::vector<size_t> owned_;
   Optimizer optimizer_; // of the tensors of owned_

@@ -92,7 +92,7 @@ llvm::Error SerialTrainer::runStage(size_t stage, const std::vector<c10::IValue>
   const bool recomputes = llvm::is_contained(way_.recompute, stage);
   TRY(guardTorchVoid(ExitCode::Usage, "copying its state", [&] {
     if (!written_[stage].empty())
-      renewState(stages_[stage], plan, written_[stage]);
+      StateRenewal().renew(stages_[stage], plan, written_[stage]);
     if (recomputes) { // the stage may write into its inputs
       own.inputs = copiesThatShare(arguments);
       own.state = copiesThatShare(state(stage));

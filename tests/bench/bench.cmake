@@ -10,6 +10,7 @@ foreach(name bench-actions bench-memory bench-sleep)
   pipec_share_headers(${name})
   target_link_libraries(${name} PRIVATE pipec_compiler pipec_runtime)
 endforeach()
+target_sources(bench-actions PRIVATE support/CountedNews.cpp)
 add_custom_target(bench DEPENDS bench-actions bench-memory bench-sleep bench-compile bench-weights pipe-compile)
 # Without LibTorch: cheap enough to be built by default.
 pipec_tool(bench-schedules SOURCES bench/bench-schedules.cpp DEPENDS pipec_schedule)
