@@ -99,6 +99,7 @@ llvm::Expected<TrainedStep> Pipeline::Impl::step(std::vector<BatchParts> batches
   if (error)
     return std::move(error);
   std::vector<at::Tensor> losses;
+  losses.reserve(core->data.leaves.size());
   for (const std::vector<c10::IValue> &leaves : core->data.leaves)
     losses.push_back(leaves[core->artifact.plan.training->loss].toTensor());
   core->data.forgetLeaves();

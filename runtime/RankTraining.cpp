@@ -251,12 +251,19 @@ llvm::Expected<double> RankTraining::totalCount(const Step &step) {
   return sumOfCounts(all);
 }
 
-/// Adds pairs to `mine`: number of the parameter, or of the micro-batch; norm, loss; and to
-/// `gradients` those that are clipped. Divides them by `count` if there is one.
+/// Adds two values each to `mine`: the number of the parameter and its norm, or that of the
+/// micro-batch and its loss; and to `gradients` those that are clipped. Divides them by `count` if
+/// there is one.
 llvm::Error RankTraining::collectNumbers(const TrainingData &data, std::optional<double> count,
                                          std::vector<at::Tensor> &gradients,
                                          std::vector<c10::IValue> &mine) {
   const TrainingPlan &training = *plan_.training;
+  auto note = [&](int64_t number, at::Tensor value) {
+    mine.emplace_back(number);
+    mine.emplace_back(std::move(value));
+  };
+  mine.reserve(2 * training.parameters.size());
+  gradients.reserve(training.parameters.size());
   for (size_t p = 0; p < training.parameters.size(); ++p)
     // Each copy of a weight is clipped; the norm counts one, that of the first stage.
     for (const PortRef &use : training.parameters[p].uses) {
@@ -272,14 +279,14 @@ llvm::Error RankTraining::collectNumbers(const TrainingData &data, std::optional
         divideGradients({gradient}, *count);
       gradients.push_back(gradient);
       if (use == training.owner(p, plan_.stages))
-        mine.push_back(tupleOf({static_cast<int64_t>(p), gradientNorm(gradient)}));
+        note(static_cast<int64_t>(p), gradientNorm(gradient));
     }
   for (const auto &[microBatch, value] : known_[training.loss]) {
     const at::Tensor &loss = value.toTensor();
     device().bring(loss, device());
     // To look at it, the host would wait for a device.
     if (device().hasStreams() || !isFiniteNumber(loss))
-      mine.push_back(tupleOf({-1 - microBatch, loss.detach()}));
+      note(-1 - microBatch, loss.detach());
   }
   return llvm::Error::success();
 }
@@ -312,10 +319,11 @@ llvm::Error RankTraining::norm(const Step &step,
   std::vector<c10::IValue> all =
       TRY(collectives_.gather(step.group, rank_, tupleOf(std::move(mine))));
   return guardTorchError(ExitCode::Other, "the norm of the gradients", [&]() -> llvm::Error {
-    for (const c10::IValue &message : all)
-      for (const c10::IValue &pair : message.toTupleRef().elements())
-        numbers_[pair.toTupleRef().elements()[0].toInt()] =
-            pair.toTupleRef().elements()[1].toTensor();
+    for (const c10::IValue &message : all) {
+      const auto &found = message.toTupleRef().elements();
+      for (size_t i = 0; i + 1 < found.size(); i += 2)
+        numbers_[found[i].toInt()] = found[i + 1].toTensor();
+    }
     isDecided_ = false;
     if (device().hasStreams()) {
       total_ = normOf(numbers_);
