@@ -60,7 +60,7 @@ private:
 
   std::vector<Visit> visits_; // the first used_ are of this walk
   size_t used_ = 0;
-  llvm::DenseMap<Node *, size_t> numbers_; // only looked up
+  llvm::SmallDenseMap<Node *, size_t, 16> numbers_; // only looked up
   std::vector<Capture> captures_;
   std::vector<size_t> todo_;
   std::vector<size_t> ready_; // a heap

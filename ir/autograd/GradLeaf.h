@@ -49,7 +49,8 @@ private:
 at::Tensor enter(const at::Tensor &tensor, GradLeaf &leaf, LeafNodes &nodes);
 
 /// Values that enter or leave a stage. One tensor stays one tensor: models compare identities
-/// (`key is value`), and autograd sums the gradients of one tensor in one place.
+/// (`key is value`), and autograd sums the gradients of one tensor in one place. After clear() it
+/// serves other values.
 class TensorDoor {
 public:
   /// A tree whose tensors that require gradients entered. Adds a leaf per tensor, in the order of
@@ -59,6 +60,11 @@ public:
   /// A tree of the same memory outside any graph. Adds the place in the graph of each tensor. A
   /// tensor with gradients still says so by requires_grad.
   c10::IValue leaveAll(const c10::IValue &value, std::vector<torch::autograd::Edge> &edges);
+
+  void clear() {
+    known_.clear();
+    kept_.clear();
+  }
 
 private:
   llvm::SmallDenseMap<const void *, std::pair<at::Tensor, GradLeaf>, 4> known_; // only looked up

@@ -96,7 +96,7 @@ private:
   void clear();
 
   std::vector<NodePtr> nodes_;
-  llvm::DenseMap<Node *, size_t> numbers_;       // only looked up
+  llvm::SmallDenseMap<Node *, size_t, 16> numbers_; // only looked up
   std::vector<std::pair<size_t, size_t>> uses_; // used node, its user
   std::vector<size_t> users_, firstUser_, next_;
   std::vector<bool> onWay_;             // outputs, and what leads from them to an input or output

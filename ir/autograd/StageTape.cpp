@@ -162,22 +162,23 @@ llvm::Expected<StageTape> StageTape::record(std::vector<c10::IValue> inputs,
                                             std::shared_ptr<TapeMemory> memory) {
   StageTape tape(std::move(weights), memory ? std::move(memory) : std::make_shared<TapeMemory>());
   TapeLists &lists = *tape.lists_;
-  {
-    TensorDoor entrance;
-    for (c10::IValue &input : inputs) {
-      const size_t before = lists.leaves.size();
-      input = entrance.enterAll(input, lists.leaves, tape.memory().nodes);
-      lists.inputs.push_back(lists.leaves.size() - before);
-    }
-  }
+  TensorDoor &door = tape.memory().door;
   std::vector<c10::IValue> &uses = tape.memory().uses;
-  const auto used = atScopeEnd([&] { uses.clear(); });
+  const auto recorded = atScopeEnd([&] {
+    door.clear();
+    uses.clear();
+  });
+  for (c10::IValue &input : inputs) {
+    const size_t before = lists.leaves.size();
+    input = door.enterAll(input, lists.leaves, tape.memory().nodes);
+    lists.inputs.push_back(lists.leaves.size() - before);
+  }
+  door.clear();
   tape.weights_->addArguments(attributes, uses);
   tape.outputs_ = TRY(run(std::move(inputs), uses));
-  TensorDoor exit;
   for (c10::IValue &output : tape.outputs_) {
     const size_t before = lists.made.size();
-    output = exit.leaveAll(output, lists.made);
+    output = door.leaveAll(output, lists.made);
     lists.outputs.push_back(lists.made.size() - before);
   }
   return tape;

@@ -14,10 +14,10 @@ namespace pipec {
 
 /// What one tape notes of its graph.
 struct TapeLists {
-  std::vector<GradLeaf> leaves;     // of the tensors of all input ports, one port after the other
-  std::vector<size_t> inputs;       // tensors per input port
-  torch::autograd::edge_list made;  // of the tensors of all output ports
-  std::vector<size_t> outputs;      // tensors per output port
+  std::vector<GradLeaf> leaves;    // of the tensors of all input ports, one port after the other
+  std::vector<size_t> inputs;      // tensors per input port
+  torch::autograd::edge_list made; // of the tensors of all output ports
+  std::vector<size_t> outputs;     // tensors per output port
   SplitWalk split;
   bool hasSplit = false; // split has begun
 };
@@ -36,6 +36,7 @@ public:
 
   // For one call of a tape at a time, which leaves them empty.
   LeafNodes nodes;
+  TensorDoor door;
   std::vector<c10::IValue> uses;
   GraphWalk walk, walkToWeights; // each finds the memory that graphs of its size need
   SplitWalk::Search search;
