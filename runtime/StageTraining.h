@@ -108,7 +108,7 @@ private:
   /// A micro-batch between its forward, or the recompute, and its last backward.
   struct Flight {
     int64_t microBatch = 0;
-    std::optional<StageTape> tape; // none after a whole backward
+    std::optional<StageTape> tape;  // none after a whole backward
     bool hasInputGradients = false; // I has run, W has not
   };
   /// Gradients of a micro-batch that wait for those of earlier ones.
@@ -135,7 +135,7 @@ private:
   std::vector<Flight> flights_;
   std::vector<Again> again_;
   std::vector<Early> early_;
-  std::vector<Again> spareAgain_; // with empty lists: their memory
+  std::vector<Again> spareAgain_;   // with empty lists: their memory
   std::vector<c10::IValue> copied_; // empty: memory of the next noteAgain()
   SharingCopies sharing_;
   std::vector<at::Tensor> sums_;    // per attribute

@@ -140,8 +140,8 @@ void DirectWalk::call(Visit &visit, bool keepGraph, llvm::MutableArrayRef<at::Te
       give(next, std::move(outputs[i]));
 }
 
-void DirectWalk::run(const ag::edge_list &roots, std::vector<at::Tensor> &gradients,
-                     bool keepGraph, llvm::MutableArrayRef<at::Tensor> found) {
+void DirectWalk::run(const ag::edge_list &roots, std::vector<at::Tensor> &gradients, bool keepGraph,
+                     llvm::MutableArrayRef<at::Tensor> found) {
   c10::AutoGradMode noGrad(false);
   checkGradients(roots, gradients, nullptr);
   for (size_t i = 0; i < roots.size(); ++i)

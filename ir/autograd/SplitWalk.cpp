@@ -203,9 +203,9 @@ void SplitWalk::walkToInputs(GraphWalk &walk) {
   for (WeightEdge &each : weightEdges_)
     middles_[each.middle]->next_edges()[each.number] = std::move(each.edge);
   weightEdges_.clear();
-  gradients_.assign(std::make_move_iterator(walk.found.begin() +
-                                            static_cast<std::ptrdiff_t>(inputs_.size())),
-                    std::make_move_iterator(walk.found.end()));
+  gradients_.assign(
+      std::make_move_iterator(walk.found.begin() + static_cast<std::ptrdiff_t>(inputs_.size())),
+      std::make_move_iterator(walk.found.end()));
   walk.found.resize(inputs_.size());
   // Outputs that are still in use keep these nodes alive; what only I reads goes in any case.
   for (const NodePtr &node : others_)

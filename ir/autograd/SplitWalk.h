@@ -97,7 +97,7 @@ private:
 
   std::vector<NodePtr> nodes_;
   llvm::SmallDenseMap<Node *, size_t, 16> numbers_; // only looked up
-  std::vector<std::pair<size_t, size_t>> uses_; // used node, its user
+  std::vector<std::pair<size_t, size_t>> uses_;     // used node, its user
   std::vector<size_t> users_, firstUser_, next_;
   std::vector<bool> onWay_;             // outputs, and what leads from them to an input or output
   std::vector<bool> behind_, isMiddle_; // behind_: only on ways to weights

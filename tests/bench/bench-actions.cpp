@@ -183,8 +183,7 @@ void training(const std::string &artifact, size_t actions) {
       ofOutputs[0].assign(1, one);
       ofInputs[0].clear();
       ofInputs = (split ? toInput : backward).run([&] {
-        return must(
-            trained.backward(k, split, std::move(ofOutputs), std::move(ofInputs), busy));
+        return must(trained.backward(k, split, std::move(ofOutputs), std::move(ofInputs), busy));
       });
       if (split)
         toWeight.run([&] {

@@ -44,17 +44,18 @@ TEST_P(OwnNews, AStepMakesAsManyForManyMicroBatchesAsForFew) {
   EXPECT_EQ(ofStep(12), ofStep(4));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, OwnNews,
-    testing::Values(NewsRun{"gpipe"}, NewsRun{"1f1b"}, NewsRun{"1f1b", RecomputeChoice::Always},
-                    NewsRun{"zb-h1"}, NewsRun{"zb-v"}),
-    [](const testing::TestParamInfo<NewsRun> &one) {
-      std::string name =
-          one.param.schedule + (one.param.recompute == RecomputeChoice::Always ? "_recompute" : "");
-      for (char &letter : name)
-        letter = letter == '-' ? '_' : letter;
-      return name;
-    });
+INSTANTIATE_TEST_SUITE_P(All, OwnNews,
+                         testing::Values(NewsRun{"gpipe"}, NewsRun{"1f1b"},
+                                         NewsRun{"1f1b", RecomputeChoice::Always}, NewsRun{"zb-h1"},
+                                         NewsRun{"zb-v"}),
+                         [](const testing::TestParamInfo<NewsRun> &one) {
+                           std::string name =
+                               one.param.schedule +
+                               (one.param.recompute == RecomputeChoice::Always ? "_recompute" : "");
+                           for (char &letter : name)
+                             letter = letter == '-' ? '_' : letter;
+                           return name;
+                         });
 
 } // namespace
 } // namespace pipec
