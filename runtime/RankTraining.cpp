@@ -56,7 +56,7 @@ void RankTraining::begin() {
   mine_.clear();
   forgetLeaves();
   isSummed_ = false;
-  numbers_.clear();
+  forgetNumbers();
   total_ = isFinite_ = at::Tensor();
   isDecided_ = true;
   normed_ = Fence();
@@ -66,8 +66,8 @@ void RankTraining::begin() {
       stages_[s]->begin();
 }
 
-void RankTraining::beginRun(std::vector<MicroBatchRange> runs) {
-  mine_ = std::move(runs);
+void RankTraining::beginRun(llvm::ArrayRef<MicroBatchRange> runs) {
+  mine_.assign(runs.begin(), runs.end());
   for (size_t s = 0; s < plan_.stages.size(); ++s)
     if (isMine(s))
       stages_[s]->foldFrom(mine_.back().first);
@@ -180,6 +180,25 @@ void RankTraining::sumTransmitted() {
       parts[stage] = {stages_[stage]->gradient(port), {}};
     stages_[stage]->share(port, parts);
   }
+}
+
+void RankTraining::noteNumber(int64_t number, const at::Tensor &value) {
+  if (spareNumbers_.empty() || numbers_.count(number)) {
+    numbers_[number] = value;
+    return;
+  }
+  StepNumbers::node_type node = spareNumbers_.extract(spareNumbers_.begin());
+  node.key() = number;
+  node.mapped() = value;
+  numbers_.insert(std::move(node));
+}
+
+/// Most steps have the same numbers, so their nodes serve the next step.
+void RankTraining::forgetNumbers() {
+  for (auto &[number, value] : numbers_)
+    value.reset();
+  spareNumbers_.merge(numbers_);
+  numbers_.clear();
 }
 
 void RankTraining::forgetLeaves() {
@@ -322,7 +341,7 @@ llvm::Error RankTraining::norm(const Step &step,
     for (const c10::IValue &message : all) {
       const auto &found = message.toTupleRef().elements();
       for (size_t i = 0; i + 1 < found.size(); i += 2)
-        numbers_[found[i].toInt()] = found[i + 1].toTensor();
+        noteNumber(found[i].toInt(), found[i + 1].toTensor());
     }
     isDecided_ = false;
     if (device().hasStreams()) {

@@ -41,7 +41,7 @@ TEST_P(OwnNews, AStepMakesAsManyForManyMicroBatchesAsForFew) {
     EXPECT_EQ(test::ownNews() - before, 5 * one) << "other steps make another number";
     return one;
   };
-  EXPECT_EQ(ofStep(12), ofStep(4));
+  EXPECT_EQ(ofStep(6), ofStep(4));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OwnNews,

@@ -384,7 +384,8 @@ TEST_F(StageTapeTest, aStageMayWriteIntoWhatItReceives) {
   EXPECT_TRUE(sameBits(found.inputs[0][0], at::full({3}, 3.0)));
 }
 
-/// Tapes of one stage, which share their memory: several alive, whole and split, ended in any order.
+/// Tapes of one stage, which share their memory: several alive, whole and split, ended in any
+/// order.
 TEST_F(StageTapeTest, tapesWithTheMemoryOfEndedOnesGiveTheSameBits) {
   const at::Tensor a = weight({4, 4}), b = weight({4, 4}), gy = at::randn({3, 4});
   const std::vector<TapedAttribute> weights = {{a, 1}, {b, 1}};
