@@ -168,10 +168,11 @@ llvm::Error Interpreter::takeInputs(const Step &step, const StepData &data) {
     else
       inputs_[i] = slots_[source.index];
     if (source.userInput && device_.hasStreams())
-      TRY(guardTorchVoid(ExitCode::Other, executor.title() + ": moving an input", [&] {
-        std::unique_ptr<Device::Scope> stream = device_.enter(executor.stream());
-        inputs_[i].value = device_.bringInput(std::move(inputs_[i].value));
-      }));
+      if (llvm::Error error = guardTorchVoid(ExitCode::Other, "moving an input", [&] {
+            std::unique_ptr<Device::Scope> stream = device_.enter(executor.stream());
+            inputs_[i].value = device_.bringInput(std::move(inputs_[i].value));
+          }))
+        return withContext(std::move(error), executor.title());
   }
   return llvm::Error::success();
 }

@@ -169,7 +169,7 @@ llvm::Expected<StageTape> StageExecutor::record(const RandomKey &key,
     std::optional<RandomScope> random;
     if (!plan_->effects.randomOps.empty())
       random.emplace(key, plan_->effects.randomOps);
-    NormCalls norms;
+    NormCalls norms(std::move(normMemory_));
     const AutocastScope autocast(precision_);
     llvm::Expected<StageTape> tape = StageTape::record(
         std::move(values), attributes_, enteredWeights(attributes_, uses),
@@ -236,6 +236,8 @@ llvm::Error StageExecutor::noteNorms(int64_t microBatch, std::vector<NormCall> c
     call.runningMean = call.runningVar = at::Tensor();
     noted.push_back({{*mean, *var}, std::move(call)});
   }
+  calls.clear();
+  normMemory_ = std::move(calls);
   return llvm::Error::success();
 }
 
@@ -254,7 +256,8 @@ llvm::Error StageExecutor::updateNorms() {
 }
 
 void StageExecutor::forgetNorms() {
-  normCalls_.clear();
+  for (auto &[microBatch, calls] : normCalls_)
+    calls.clear();
   countedBefore_.clear();
 }
 

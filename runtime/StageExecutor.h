@@ -130,6 +130,7 @@ private:
   using NormPorts = std::pair<size_t, size_t>;                               // mean, variance
   std::map<int64_t, std::vector<std::pair<NormPorts, NormCall>>> normCalls_; // by micro-batch
   std::map<size_t, at::Tensor> countedBefore_;                               // by attribute
+  std::vector<NormCall> normMemory_; // empty: memory of the next record()
   std::optional<StateCopy> before_; // of the call in progress
 };
 
