@@ -131,7 +131,7 @@ private:
   bool isSummed_ = false; // sumTransmitted() has run
   // After NORM.
   StepNumbers numbers_, spareNumbers_; // spareNumbers_: nodes without values
-  at::Tensor total_, isFinite_; // isFinite_: on a device with streams until decide()
+  at::Tensor total_, isFinite_;        // isFinite_: on a device with streams until decide()
   bool isDecided_ = true;
   bool isCounted_ = true; // the loss has no count, or one that it can be divided by
   Fence normed_;          // in the main stage's stream

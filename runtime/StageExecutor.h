@@ -118,8 +118,8 @@ private:
   size_t stream_;
   std::vector<size_t> written_; // attributes
   bool writesInPlace_ = false, writesStateInPlace_ = false;
-  std::vector<c10::IValue> values_;               // empty: memory of the next forward
-  std::vector<TapedAttribute> attributes_;        // empty: memory of the next record()
+  std::vector<c10::IValue> values_;        // empty: memory of the next forward
+  std::vector<TapedAttribute> attributes_; // empty: memory of the next record()
   std::shared_ptr<TapeMemory> tapes_ = std::make_shared<TapeMemory>();
   StateRenewal renewal_;
   std::shared_ptr<const EnteredWeights> weights_; // of the last tape
@@ -131,7 +131,7 @@ private:
   std::map<int64_t, std::vector<std::pair<NormPorts, NormCall>>> normCalls_; // by micro-batch
   std::map<size_t, at::Tensor> countedBefore_;                               // by attribute
   std::vector<NormCall> normMemory_; // empty: memory of the next record()
-  std::optional<StateCopy> before_; // of the call in progress
+  std::optional<StateCopy> before_;  // of the call in progress
 };
 
 } // namespace pipec
