@@ -46,12 +46,12 @@ Interpreter::Interpreter(RankProgram program,
 
 /// The micro-batches of this replica in all runs of the step so far. Earlier runs may have had
 /// another number of them, and so another interpreter.
-std::vector<MicroBatchRange> Interpreter::runsOf(const StepData &data) const {
+llvm::ArrayRef<MicroBatchRange> Interpreter::runsOf(const StepData &data) {
   const int64_t replica = range_.first / range_.number;
-  std::vector<MicroBatchRange> mine;
+  runs_.clear();
   for (const MicroBatchRange &run : data.runs)
-    mine.push_back({run.first + replica * run.number, run.number});
-  return mine;
+    runs_.push_back({run.first + replica * run.number, run.number});
+  return runs_;
 }
 
 llvm::Error Interpreter::run(StepData &data) {
@@ -168,10 +168,11 @@ llvm::Error Interpreter::takeInputs(const Step &step, const StepData &data) {
     else
       inputs_[i] = slots_[source.index];
     if (source.userInput && device_.hasStreams())
-      TRY(guardTorchVoid(ExitCode::Other, executor.title() + ": moving an input", [&] {
-        std::unique_ptr<Device::Scope> stream = device_.enter(executor.stream());
-        inputs_[i].value = device_.bringInput(std::move(inputs_[i].value));
-      }));
+      if (llvm::Error error = guardTorchVoid(ExitCode::Other, "moving an input", [&] {
+            std::unique_ptr<Device::Scope> stream = device_.enter(executor.stream());
+            inputs_[i].value = device_.bringInput(std::move(inputs_[i].value));
+          }))
+        return withContext(std::move(error), executor.title());
   }
   return llvm::Error::success();
 }

@@ -76,7 +76,7 @@ public:
 private:
   /// Of this rank's first micro-batch in the step.
   int64_t firstOf(const StepData &data) const { return data.first() + range_.first; }
-  std::vector<MicroBatchRange> runsOf(const StepData &data) const;
+  llvm::ArrayRef<MicroBatchRange> runsOf(const StepData &data);
   llvm::Error runSteps(StepData &data);
   llvm::Expected<size_t> nextReady();
   llvm::Error runNext(size_t index, StepData &data);
@@ -95,6 +95,7 @@ private:
   Device &device_;
   std::unique_ptr<RankTraining> training_;
   MicroBatchRange range_;
+  std::vector<MicroBatchRange> runs_; // of the step, of this replica
   std::vector<ReadyValue> slots_;
   std::vector<ReadyValue> inputs_; // of the forward that begins
   std::optional<int64_t> failedMicroBatch_;

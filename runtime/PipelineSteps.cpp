@@ -53,11 +53,10 @@ llvm::Error Pipeline::Impl::runBatches(std::vector<BatchParts> &batches, StepSta
     TRY(prepareFor(number));
     data.runs.push_back({begin, number / replicas()});
     data.isLast = b + 1 == batches.size();
-    const std::vector<c10::IValue> first = data.inputs[begin];
     if (llvm::Error error = finishDevices()) // the caller's work on them may have made the inputs
       return error;
     const auto start = std::chrono::steady_clock::now();
-    TRY(runStep(first));
+    TRY(runStep(data.inputs[begin]));
     TRY(finishDevices());
     StepStats one;
     measure(one, (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1));
@@ -99,6 +98,7 @@ llvm::Expected<TrainedStep> Pipeline::Impl::step(std::vector<BatchParts> batches
   if (error)
     return std::move(error);
   std::vector<at::Tensor> losses;
+  losses.reserve(core->data.leaves.size());
   for (const std::vector<c10::IValue> &leaves : core->data.leaves)
     losses.push_back(leaves[core->artifact.plan.training->loss].toTensor());
   core->data.forgetLeaves();
@@ -126,7 +126,12 @@ llvm::Expected<TrainedStep> Pipeline::step(const ValueTree &arguments, StepStats
 
 llvm::Expected<TrainedStep> Pipeline::step(const std::vector<c10::IValue> &inputs,
                                            StepStats *stats) {
-  return stepOnBatches(std::vector<std::vector<c10::IValue>>{inputs}, stats);
+  const Impl::Call call = TRY(Impl::Call::begin(impl_.get()));
+  TRY(impl_->canStep());
+  BatchParts parts = TRY(impl_->split(inputs));
+  std::vector<BatchParts> one;
+  one.push_back(std::move(parts));
+  return impl_->step(std::move(one), stats);
 }
 
 llvm::Expected<std::vector<c10::IValue>> Pipeline::bindTree(const ValueTree &arguments) const {

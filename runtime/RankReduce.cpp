@@ -8,6 +8,13 @@
 
 namespace pipec {
 
+void noteValue(MicroBatchValues &values, int64_t microBatch, const c10::IValue &value) {
+  const auto at = llvm::lower_bound(
+      values, microBatch, [](const auto &each, int64_t number) { return each.first < number; });
+  if (at == values.end() || at->first != microBatch)
+    values.emplace(at, microBatch, value);
+}
+
 bool hasLeaf(const StagePlan &stage, size_t leaf) {
   return llvm::any_of(stage.outputs, [&](const StageOutput &output) {
     return llvm::is_contained(output.leaves, leaf);
@@ -69,11 +76,11 @@ void takeReplicas(llvm::ArrayRef<c10::IValue> messages, llvm::ArrayRef<size_t> a
   for (const c10::IValue &message : messages)
     for (const c10::IValue &part : message.toTupleRef().elements()[1].toTupleRef().elements()) {
       const auto &fields = part.toTupleRef().elements();
-      known[static_cast<size_t>(fields[0].toInt())].emplace(fields[1].toInt(), fields[2]);
+      noteValue(known[static_cast<size_t>(fields[0].toInt())], fields[1].toInt(), fields[2]);
     }
 }
 
-llvm::Expected<c10::IValue> countsMessage(const std::map<int64_t, c10::IValue> &values) {
+llvm::Expected<c10::IValue> countsMessage(const MicroBatchValues &values) {
   std::vector<c10::IValue> counts;
   for (const auto &[microBatch, value] : values) {
     double count = TRY(lossCount(value, static_cast<size_t>(microBatch)));

@@ -4,10 +4,19 @@
 
 #include "runtime/StageTraining.h"
 
+#include <map>
+#include <utility>
+#include <vector>
+
 namespace pipec {
 
-/// Values of the loss and its count: by leaf and micro-batch.
-using LeafValues = std::map<size_t, std::map<int64_t, c10::IValue>>;
+/// A value per micro-batch, ascending.
+using MicroBatchValues = std::vector<std::pair<int64_t, c10::IValue>>;
+/// Of the loss and its count, by leaf.
+using LeafValues = std::map<size_t, MicroBatchValues>;
+
+/// Adds a value; the first one of a micro-batch stays.
+void noteValue(MicroBatchValues &values, int64_t microBatch, const c10::IValue &value);
 
 bool hasLeaf(const StagePlan &stage, size_t leaf);
 /// The stage that makes the leaf, on any rank.
@@ -30,7 +39,7 @@ void takeReplicas(llvm::ArrayRef<c10::IValue> messages, llvm::ArrayRef<size_t> a
                   const Fence &ready, StageTraining &stage, LeafValues &known);
 
 /// Of a loss that is a pair: the counts of a rank's micro-batches. Errors: those of lossCount.
-llvm::Expected<c10::IValue> countsMessage(const std::map<int64_t, c10::IValue> &values);
+llvm::Expected<c10::IValue> countsMessage(const MicroBatchValues &values);
 /// The counts of all messages, added in their order.
 double sumOfCounts(llvm::ArrayRef<c10::IValue> messages);
 

@@ -1,6 +1,7 @@
 #include "runtime/RankThreads.h"
 
 #include "ir/support/Check.h"
+#include "llvm/ADT/STLExtras.h"
 #include "runtime/transport/Spin.h"
 
 #include <atomic>
@@ -27,7 +28,9 @@ struct RankThreads::State {
   explicit State(size_t ranks) : finished(ranks, 0), spin(ranks) {}
   void serve(size_t rank);
   std::vector<size_t> unfinished() const;
-  bool allFinished() const { return unfinished().empty(); }
+  bool allFinished() const {
+    return llvm::all_of(finished, [&](uint64_t number) { return number == jobNumber; });
+  }
 };
 
 std::vector<size_t> RankThreads::State::unfinished() const {

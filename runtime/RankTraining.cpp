@@ -3,6 +3,7 @@
 #include "ir/TorchError.h"
 #include "ir/autograd/GradSum.h"
 #include "ir/schedule/PlanGradients.h"
+#include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "runtime/training/GradientMessage.h"
@@ -53,9 +54,9 @@ RankTraining::RankTraining(size_t rank, const Plan &plan,
 void RankTraining::begin() {
   arrived_.clear();
   mine_.clear();
-  known_.clear();
+  forgetLeaves();
   isSummed_ = false;
-  numbers_.clear();
+  forgetNumbers();
   total_ = isFinite_ = at::Tensor();
   isDecided_ = true;
   normed_ = Fence();
@@ -65,8 +66,8 @@ void RankTraining::begin() {
       stages_[s]->begin();
 }
 
-void RankTraining::beginRun(std::vector<MicroBatchRange> runs) {
-  mine_ = std::move(runs);
+void RankTraining::beginRun(llvm::ArrayRef<MicroBatchRange> runs) {
+  mine_.assign(runs.begin(), runs.end());
   for (size_t s = 0; s < plan_.stages.size(); ++s)
     if (isMine(s))
       stages_[s]->foldFrom(mine_.back().first);
@@ -76,42 +77,41 @@ llvm::Error RankTraining::backward(const Step &step, int64_t microBatch,
                                    const std::vector<c10::IValue> &leaves, const TrainingData &data,
                                    std::vector<ReadyValue> &slots, std::pair<Fence, Fence> &busy) {
   StageTraining &stage = *stages_[step.stage];
-  auto takeSlot = [&](size_t slot) {
+  const auto ended = atScopeEnd([&] {
+    ofOutputs_.clear();
+    ofInputs_.clear();
+  });
+  ofOutputs_.resize(step.outputs.size());
+  ofInputs_.resize(step.inputs.size());
+  auto takeSlot = [&](size_t slot, ValueGradients &sum) {
     stage.executor().receive(slots[slot]);
-    ValueGradients gradients = fromMessage(slots[slot].value);
+    addMessage(slots[slot].value, sum);
     slots[slot] = ReadyValue();
-    return gradients;
   };
-  std::vector<ValueGradients> ofOutputs, later;
-  ofOutputs.reserve(step.outputs.size());
-  later.reserve(step.inputs.size());
   TRY(stage.executor().onStream(microBatch, "adding gradients", [&]() -> llvm::Error {
     c10::AutoGradMode noGrad(false);
-    for (const OutputTarget &output : step.outputs) {
-      ValueGradients &sum = ofOutputs.emplace_back();
-      auto add = [&](ValueGradients more) {
-        sum.resize(std::max(sum.size(), more.size()));
-        for (size_t i = 0; i < more.size(); ++i)
-          addGradient(sum[i], more[i]);
-      };
+    for (size_t i = 0; i < step.outputs.size(); ++i) {
+      const OutputTarget &output = step.outputs[i];
       for (size_t slot : output.slots)
-        add(takeSlot(slot));
-      if (llvm::is_contained(output.leaves, plan_.training->loss)) {
-        const c10::IValue &leaf = leaves[plan_.training->loss];
-        if (llvm::Error error = checkLoss(leaf))
-          return error;
-        add({rootGradient(leaf.toTensor(), data.scales[microBatch], !device().hasStreams())});
-      }
+        takeSlot(slot, ofOutputs_[i]);
+      if (!llvm::is_contained(output.leaves, plan_.training->loss))
+        continue;
+      const c10::IValue &leaf = leaves[plan_.training->loss];
+      if (llvm::Error error = checkLoss(leaf))
+        return error;
+      addMessage(rootGradient(leaf.toTensor(), data.scales[microBatch], !device().hasStreams()),
+                 ofOutputs_[i]);
     }
-    for (const InputSource &input : step.inputs)
-      later.push_back(input.index == kNoSlot ? ValueGradients() : takeSlot(input.index));
+    for (size_t i = 0; i < step.inputs.size(); ++i)
+      if (step.inputs[i].index != kNoSlot)
+        takeSlot(step.inputs[i].index, ofInputs_[i]);
     return llvm::Error::success();
   }));
-  std::vector<ValueGradients> found = TRY(stage.backward(
-      microBatch, step.kind == OpKind::InputGrad, std::move(ofOutputs), std::move(later), busy));
+  ofInputs_ = TRY(stage.backward(microBatch, step.kind == OpKind::InputGrad, std::move(ofOutputs_),
+                                 std::move(ofInputs_), busy));
   for (size_t i = 0; i < step.inputs.size(); ++i)
     if (step.inputs[i].index != kNoSlot)
-      slots[step.inputs[i].index] = {asMessage(found[i]), busy.second};
+      slots[step.inputs[i].index] = {asMessage(ofInputs_[i]), busy.second};
   return llvm::Error::success();
 }
 
@@ -182,14 +182,41 @@ void RankTraining::sumTransmitted() {
   }
 }
 
+void RankTraining::noteNumber(int64_t number, const at::Tensor &value) {
+  if (spareNumbers_.empty() || numbers_.count(number)) {
+    numbers_[number] = value;
+    return;
+  }
+  StepNumbers::node_type node = spareNumbers_.extract(spareNumbers_.begin());
+  node.key() = number;
+  node.mapped() = value;
+  numbers_.insert(std::move(node));
+}
+
+/// Most steps have the same numbers, so their nodes serve the next step.
+void RankTraining::forgetNumbers() {
+  for (auto &[number, value] : numbers_)
+    value.reset();
+  spareNumbers_.merge(numbers_);
+  numbers_.clear();
+}
+
+void RankTraining::forgetLeaves() {
+  for (auto &[leaf, values] : known_)
+    values.clear();
+}
+
 void RankTraining::noteLeaves(size_t stage, const std::vector<std::vector<c10::IValue>> &leaves) {
-  std::vector<size_t> wanted = {plan_.training->loss};
-  if (plan_.training->count)
-    wanted.push_back(*plan_.training->count);
-  for (size_t leaf : wanted)
+  auto note = [&](size_t leaf) {
+    if (!makesLeaf(stage, leaf))
+      return;
     for (const MicroBatchRange &range : mine_)
-      for (int64_t k = range.first; makesLeaf(stage, leaf) && k < range.first + range.number; ++k)
-        known_[leaf].emplace(k, leaves[k][leaf]);
+      for (int64_t k = range.first; k < range.first + range.number; ++k)
+        noteValue(known_[leaf], k, leaves[k][leaf]);
+  };
+  note(plan_.training->loss);
+  if (plan_.training->count)
+    note(*plan_.training->count);
 }
 
 llvm::Error RankTraining::reduce(const Step &step,
@@ -243,12 +270,19 @@ llvm::Expected<double> RankTraining::totalCount(const Step &step) {
   return sumOfCounts(all);
 }
 
-/// Adds pairs to `mine`: number of the parameter, or of the micro-batch; norm, loss; and to
-/// `gradients` those that are clipped. Divides them by `count` if there is one.
+/// Adds two values each to `mine`: the number of the parameter and its norm, or that of the
+/// micro-batch and its loss; and to `gradients` those that are clipped. Divides them by `count` if
+/// there is one.
 llvm::Error RankTraining::collectNumbers(const TrainingData &data, std::optional<double> count,
                                          std::vector<at::Tensor> &gradients,
                                          std::vector<c10::IValue> &mine) {
   const TrainingPlan &training = *plan_.training;
+  auto note = [&](int64_t number, at::Tensor value) {
+    mine.emplace_back(number);
+    mine.emplace_back(std::move(value));
+  };
+  mine.reserve(2 * training.parameters.size());
+  gradients.reserve(training.parameters.size());
   for (size_t p = 0; p < training.parameters.size(); ++p)
     // Each copy of a weight is clipped; the norm counts one, that of the first stage.
     for (const PortRef &use : training.parameters[p].uses) {
@@ -264,14 +298,14 @@ llvm::Error RankTraining::collectNumbers(const TrainingData &data, std::optional
         divideGradients({gradient}, *count);
       gradients.push_back(gradient);
       if (use == training.owner(p, plan_.stages))
-        mine.push_back(tupleOf({static_cast<int64_t>(p), gradientNorm(gradient)}));
+        note(static_cast<int64_t>(p), gradientNorm(gradient));
     }
   for (const auto &[microBatch, value] : known_[training.loss]) {
     const at::Tensor &loss = value.toTensor();
     device().bring(loss, device());
     // To look at it, the host would wait for a device.
     if (device().hasStreams() || !isFiniteNumber(loss))
-      mine.push_back(tupleOf({-1 - microBatch, loss.detach()}));
+      note(-1 - microBatch, loss.detach());
   }
   return llvm::Error::success();
 }
@@ -300,14 +334,15 @@ llvm::Error RankTraining::norm(const Step &step,
     sumTransmitted();
     return collectNumbers(data, isCounted_ ? count : std::nullopt, gradients, mine);
   }));
-  known_.clear();
+  forgetLeaves();
   std::vector<c10::IValue> all =
       TRY(collectives_.gather(step.group, rank_, tupleOf(std::move(mine))));
   return guardTorchError(ExitCode::Other, "the norm of the gradients", [&]() -> llvm::Error {
-    for (const c10::IValue &message : all)
-      for (const c10::IValue &pair : message.toTupleRef().elements())
-        numbers_[pair.toTupleRef().elements()[0].toInt()] =
-            pair.toTupleRef().elements()[1].toTensor();
+    for (const c10::IValue &message : all) {
+      const auto &found = message.toTupleRef().elements();
+      for (size_t i = 0; i + 1 < found.size(); i += 2)
+        noteNumber(found[i].toInt(), found[i + 1].toTensor());
+    }
     isDecided_ = false;
     if (device().hasStreams()) {
       total_ = normOf(numbers_);

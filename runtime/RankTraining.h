@@ -42,7 +42,7 @@ public:
   void begin();
   /// A run of the program begins. `runs`: the micro-batches of this rank in each run of the step so
   /// far, this one last.
-  void beginRun(std::vector<MicroBatchRange> runs);
+  void beginRun(llvm::ArrayRef<MicroBatchRange> runs);
 
   /// B or I: reads and writes the gradients in `slots`. microBatch: its number in the step;
   /// `leaves`: those of this micro-batch.
@@ -96,6 +96,9 @@ private:
   void sumTransmitted();
   /// Adds those of this replica's micro-batches that `stage`, on this rank, makes.
   void noteLeaves(size_t stage, const std::vector<std::vector<c10::IValue>> &leaves);
+  void forgetLeaves();
+  void noteNumber(int64_t number, const at::Tensor &value);
+  void forgetNumbers();
   /// Of a loss that is a pair: the sum over all micro-batches.
   llvm::Expected<double> totalCount(const Step &step);
   bool makesLeaf(size_t stage, size_t leaf) const {
@@ -119,13 +122,16 @@ private:
   std::map<size_t, Parts> arrived_;              // by weight channel
   size_t mainStage_ = 0;
 
+  // Of one backward at a time, else empty.
+  std::vector<ValueGradients> ofOutputs_; // by output port
+  std::vector<ValueGradients> ofInputs_;  // by input port
   // Of this step.
   std::vector<MicroBatchRange> mine_;
   LeafValues known_;      // those that this rank knows
   bool isSummed_ = false; // sumTransmitted() has run
   // After NORM.
-  StepNumbers numbers_;
-  at::Tensor total_, isFinite_; // isFinite_: on a device with streams until decide()
+  StepNumbers numbers_, spareNumbers_; // spareNumbers_: nodes without values
+  at::Tensor total_, isFinite_;        // isFinite_: on a device with streams until decide()
   bool isDecided_ = true;
   bool isCounted_ = true; // the loss has no count, or one that it can be divided by
   Fence normed_;          // in the main stage's stream

@@ -1,8 +1,8 @@
 #include "runtime/StageExecutor.h"
 
 #include "ir/TorchError.h"
-#include "ir/autograd/StateVersions.h"
 #include "ir/batch/discovery/ResultSnapshots.h"
+#include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "runtime/training/Autocast.h"
@@ -10,6 +10,7 @@
 #include <c10/core/GradMode.h>
 
 #include <optional>
+#include <utility>
 
 namespace pipec {
 
@@ -74,9 +75,20 @@ void StageExecutor::keepResults(std::vector<c10::IValue> &outputs) const {
 
 std::vector<c10::IValue> StageExecutor::state() const {
   std::vector<c10::IValue> state;
-  for (size_t i : written_)
-    state.push_back(module_.attribute(i));
+  addState(state);
   return state;
+}
+
+void StageExecutor::addState(std::vector<c10::IValue> &values) const {
+  for (size_t i : written_)
+    values.push_back(module_.attribute(i));
+}
+
+void StageExecutor::swapState(std::vector<c10::IValue> &state) {
+  for (size_t k = 0; k < written_.size(); ++k) {
+    c10::IValue now = module_.attribute(written_[k]);
+    module_.setAttribute(written_[k], std::exchange(state[k], std::move(now)));
+  }
 }
 
 void StageExecutor::setState(std::vector<c10::IValue> state) {
@@ -148,27 +160,27 @@ llvm::Expected<StageTape> StageExecutor::record(const RandomKey &key,
     std::vector<c10::IValue> values = bringAll(inputs);
     copyState();
     if (writesStateInPlace_)
-      renewState(module_, *plan_, written_);
+      renewal_.renew(module_, *plan_, written_);
     beginNorms();
-    std::vector<TapedAttribute> attributes;
-    attributes.reserve(plan_->attributes.size());
+    const auto recorded = atScopeEnd([&] { attributes_.clear(); });
     for (size_t i = 0; i < plan_->attributes.size(); ++i)
-      attributes.push_back({module_.attribute(i), plan_->attributes[i].uses});
+      attributes_.push_back({module_.attribute(i), plan_->attributes[i].uses});
     busy.first = device_->mark();
     std::optional<RandomScope> random;
     if (!plan_->effects.randomOps.empty())
       random.emplace(key, plan_->effects.randomOps);
-    NormCalls norms;
+    NormCalls norms(std::move(normMemory_));
     const AutocastScope autocast(precision_);
-    llvm::Expected<StageTape> tape =
-        StageTape::record(values, attributes, enteredWeights(attributes, uses),
-                          [&](std::vector<c10::IValue> given, std::vector<c10::IValue> weights) {
-                            return module_.run(std::move(given), std::move(weights));
-                          });
+    llvm::Expected<StageTape> tape = StageTape::record(
+        std::move(values), attributes_, enteredWeights(attributes_, uses),
+        [&](std::vector<c10::IValue> given, llvm::ArrayRef<c10::IValue> weights) {
+          return module_.run(std::move(given), weights);
+        },
+        tapes_);
     if (!tape)
       return tape.takeError();
     if (llvm::Error notes =
-            noteNorms(static_cast<int64_t>(key.microBatch), norms.take(), attributes))
+            noteNorms(static_cast<int64_t>(key.microBatch), norms.take(), attributes_))
       return notes;
     busy.second = device_->mark();
     result.emplace(std::move(*tape));
@@ -224,6 +236,8 @@ llvm::Error StageExecutor::noteNorms(int64_t microBatch, std::vector<NormCall> c
     call.runningMean = call.runningVar = at::Tensor();
     noted.push_back({{*mean, *var}, std::move(call)});
   }
+  calls.clear();
+  normMemory_ = std::move(calls);
   return llvm::Error::success();
 }
 
@@ -242,7 +256,8 @@ llvm::Error StageExecutor::updateNorms() {
 }
 
 void StageExecutor::forgetNorms() {
-  normCalls_.clear();
+  for (auto &[microBatch, calls] : normCalls_)
+    calls.clear();
   countedBefore_.clear();
 }
 

@@ -3,6 +3,8 @@
 
 #include "ir/artifact/StageModule.h"
 #include "ir/autograd/StageTape.h"
+#include "ir/autograd/StateVersions.h"
+#include "ir/autograd/TapeMemory.h"
 #include "runtime/Device.h"
 #include "runtime/RandomKey.h"
 #include "runtime/StateCopy.h"
@@ -49,6 +51,8 @@ public:
     values_ = std::move(outputs);
     values_.clear();
   }
+  /// Takes back a list of gradients that a tape gave.
+  void reuse(std::vector<ValueGradients> gradients) { tapes_->giveBack(std::move(gradients)); }
 
   /// Of record() from now on.
   void setPrecision(Precision precision) { precision_ = precision; }
@@ -59,9 +63,10 @@ public:
   size_t deferNorms();
   llvm::Error updateNorms();
 
-  /// The state that the stage writes, by plan.effects.stateWrites; its memory is not copied.
-  std::vector<c10::IValue> state() const;
-  void setState(std::vector<c10::IValue> state);
+  /// Adds the state that the stage writes, by plan.effects.stateWrites; its memory is not copied.
+  void addState(std::vector<c10::IValue> &values) const;
+  /// Exchanges the state with `state`.
+  void swapState(std::vector<c10::IValue> &state);
 
   /// Runs `body` on the stage's stream. Errors: its own and LibTorch's exceptions, with the stage
   /// and the micro-batch.
@@ -93,6 +98,8 @@ private:
   std::vector<c10::IValue> bringAll(llvm::MutableArrayRef<ReadyValue> inputs);
   std::shared_ptr<const EnteredWeights> enteredWeights(llvm::ArrayRef<TapedAttribute> attributes,
                                                        WeightUses uses);
+  std::vector<c10::IValue> state() const;
+  void setState(std::vector<c10::IValue> state);
   void copyState();
   void beginNorms();
   llvm::Error noteNorms(int64_t microBatch, std::vector<NormCall> calls,
@@ -111,7 +118,10 @@ private:
   size_t stream_;
   std::vector<size_t> written_; // attributes
   bool writesInPlace_ = false, writesStateInPlace_ = false;
-  std::vector<c10::IValue> values_;               // empty: memory of the next forward
+  std::vector<c10::IValue> values_;        // empty: memory of the next forward
+  std::vector<TapedAttribute> attributes_; // empty: memory of the next record()
+  std::shared_ptr<TapeMemory> tapes_ = std::make_shared<TapeMemory>();
+  StateRenewal renewal_;
   std::shared_ptr<const EnteredWeights> weights_; // of the last tape
   Precision precision_ = Precision::Full;
   bool defersNorms_ = false;
@@ -120,7 +130,8 @@ private:
   using NormPorts = std::pair<size_t, size_t>;                               // mean, variance
   std::map<int64_t, std::vector<std::pair<NormPorts, NormCall>>> normCalls_; // by micro-batch
   std::map<size_t, at::Tensor> countedBefore_;                               // by attribute
-  std::optional<StateCopy> before_; // of the call in progress
+  std::vector<NormCall> normMemory_; // empty: memory of the next record()
+  std::optional<StateCopy> before_;  // of the call in progress
 };
 
 } // namespace pipec

@@ -2,7 +2,7 @@
 
 #include "ir/TorchError.h"
 #include "ir/autograd/GradSum.h"
-#include "ir/autograd/StateVersions.h"
+#include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -12,15 +12,11 @@ namespace pipec {
 
 namespace {
 
-std::vector<ReadyValue> ownInputs(llvm::ArrayRef<ReadyValue> inputs) {
-  std::vector<c10::IValue> values;
-  for (const ReadyValue &input : inputs)
-    values.push_back(input.value);
-  values = copiesThatShare(values);
-  std::vector<ReadyValue> copies = inputs.vec();
-  for (size_t i = 0; i < copies.size(); ++i)
-    copies[i].value = std::move(values[i]);
-  return copies;
+/// Removes one of a list without an order.
+template <typename T> void removeFrom(std::vector<T> &list, T &one) {
+  if (&one != &list.back())
+    one = std::move(list.back());
+  list.pop_back();
 }
 
 } // namespace
@@ -43,20 +39,54 @@ llvm::Error StageTraining::addOptimizer(const OptimizerSettings &settings, size_
 }
 
 void StageTraining::begin() {
-  tapes_.clear();
+  flights_.clear();
   again_.clear();
-  whole_.clear();
   early_.clear();
   sums_.assign(sums_.size(), at::Tensor());
   kept_.clear();
   nextToFold_ = 0;
 }
 
+StageTraining::Flight *StageTraining::flightOf(int64_t microBatch) {
+  const auto found =
+      llvm::find_if(flights_, [&](const Flight &each) { return each.microBatch == microBatch; });
+  return found == flights_.end() ? nullptr : &*found;
+}
+
 llvm::Error StageTraining::noteTape(int64_t microBatch, StageTape tape) {
-  if (!tapes_.emplace(microBatch, std::move(tape)).second)
+  if (flightOf(microBatch))
     return failf(ExitCode::Internal, "{}, micro-batch {}: a second forward before its backward",
                  executor_.title(), microBatch);
+  Flight &flight = flights_.emplace_back();
+  flight.microBatch = microBatch;
+  flight.tape.emplace(std::move(tape));
   return llvm::Error::success();
+}
+
+void StageTraining::end(Flight &flight) { removeFrom(flights_, flight); }
+
+/// The inputs are copies if the stage writes in place; the state always is.
+void StageTraining::noteAgain(const RandomKey &key, llvm::ArrayRef<ReadyValue> inputs,
+                              WeightUses uses) {
+  Again again;
+  if (!spareAgain_.empty()) {
+    again = std::move(spareAgain_.back());
+    spareAgain_.pop_back();
+  }
+  again.key = key;
+  again.uses = uses;
+  again.inputs.assign(inputs.begin(), inputs.end());
+  if (executor_.writesInPlace()) {
+    const auto copied = atScopeEnd([&] { copied_.clear(); });
+    for (const ReadyValue &input : inputs)
+      copied_.push_back(input.value);
+    sharing_.replace(copied_);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      again.inputs[i].value = std::move(copied_[i]);
+  }
+  executor_.addState(again.state);
+  sharing_.replace(again.state);
+  again_.push_back(std::move(again));
 }
 
 llvm::Expected<std::vector<c10::IValue>>
@@ -68,8 +98,7 @@ StageTraining::forward(const RandomKey &key, llvm::MutableArrayRef<ReadyValue> i
     TRY(executor_.onStream(microBatch, "copying its inputs", [&] {
       for (ReadyValue &input : inputs)
         executor_.receive(input);
-      again_[microBatch] = {key, executor_.writesInPlace() ? ownInputs(inputs) : inputs.vec(),
-                            copiesThatShare(executor_.state()), uses};
+      noteAgain(key, inputs, uses);
       return llvm::Error::success();
     }));
   StageTape tape = TRY(executor_.record(key, inputs, uses, busy));
@@ -81,85 +110,94 @@ StageTraining::forward(const RandomKey &key, llvm::MutableArrayRef<ReadyValue> i
 }
 
 llvm::Error StageTraining::recompute(int64_t microBatch, std::pair<Fence, Fence> &busy) {
-  const auto found = again_.find(microBatch);
+  const auto found = llvm::find_if(again_, [&](const Again &each) {
+    return static_cast<int64_t>(each.key.microBatch) == microBatch;
+  });
   if (found == again_.end())
     return failf(ExitCode::Internal, "{}, micro-batch {}: recomputed before its forward",
                  executor_.title(), microBatch);
-  Again again = std::move(found->second);
-  again_.erase(found);
-  std::vector<c10::IValue> now = executor_.state();
-  executor_.setState(std::move(again.state));
+  Again again = std::move(*found);
+  removeFrom(again_, *found);
+  executor_.swapState(again.state);
   llvm::Expected<StageTape> tape = executor_.record(again.key, again.inputs, again.uses, busy);
-  executor_.setState(std::move(now));
-  if (tape)
-    tape->takeOutputs(); // those of the first forward are in use
-  return tape ? noteTape(microBatch, std::move(*tape)) : tape.takeError();
-}
-
-llvm::Expected<StageTape *> StageTraining::tapeOf(int64_t microBatch, const char *what) {
-  const auto found = tapes_.find(microBatch);
-  if (found == tapes_.end())
-    return failf(ExitCode::Internal, "{}, micro-batch {}: {} before its forward", executor_.title(),
-                 microBatch, what);
-  return &found->second;
+  executor_.swapState(again.state);
+  again.inputs.clear();
+  again.state.clear();
+  spareAgain_.push_back(std::move(again));
+  if (!tape)
+    return tape.takeError();
+  executor_.reuse(tape->takeOutputs()); // those of the first forward are in use
+  return noteTape(microBatch, std::move(*tape));
 }
 
 llvm::Expected<std::vector<ValueGradients>>
-StageTraining::backward(int64_t microBatch, bool split, std::vector<ValueGradients> ofOutputs,
-                        std::vector<ValueGradients> later, std::pair<Fence, Fence> &busy) {
-  StageTape *tape = TRY(tapeOf(microBatch, "a backward"));
+StageTraining::backward(int64_t microBatch, bool split, std::vector<ValueGradients> &&ofOutputs,
+                        std::vector<ValueGradients> &&later, std::pair<Fence, Fence> &busy) {
+  Flight *const flight = flightOf(microBatch);
+  if (!flight || !flight->tape)
+    return failf(ExitCode::Internal, "{}, micro-batch {}: a backward before its forward",
+                 executor_.title(), microBatch);
+  StageTape &tape = *flight->tape;
   StageGradients found;
   bool isWhole = !split || !canSplit_;
   llvm::Error error = executor_.onStream(microBatch, "the backward", [&]() -> llvm::Error {
-    isWhole = isWhole || !tape->whyWhole().empty();
+    isWhole = isWhole || !tape.whyWhole().empty();
     busy.first = executor_.device().mark();
-    found = TRY(isWhole ? tape->backward(std::move(ofOutputs), std::move(later))
-                        : tape->inputGradients(std::move(ofOutputs), std::move(later)));
+    found = TRY(isWhole ? tape.backward(std::move(ofOutputs), std::move(later))
+                        : tape.inputGradients(std::move(ofOutputs), std::move(later)));
     busy.second = executor_.device().mark();
     return isWhole ? fold(microBatch, std::move(found.attributes)) : llvm::Error::success();
   });
   if (error)
     return std::move(error);
-  if (isWhole)
-    tapes_.erase(microBatch);
-  if (split)
-    whole_[microBatch] = isWhole;
+  if (!split) {
+    end(*flight);
+  } else {
+    flight->hasInputGradients = true;
+    if (isWhole)
+      flight->tape.reset();
+  }
   return std::move(found.inputs);
 }
 
 llvm::Error StageTraining::weightGradients(int64_t microBatch, std::pair<Fence, Fence> &busy) {
-  const auto whole = whole_.find(microBatch);
-  if (whole == whole_.end())
+  Flight *const flight = flightOf(microBatch);
+  if (!flight || !flight->hasInputGradients)
     return failf(ExitCode::Internal, "{}, micro-batch {}: W before I", executor_.title(),
                  microBatch);
-  const bool isWhole = whole->second;
-  whole_.erase(whole);
-  if (isWhole) {
+  const auto ended = atScopeEnd([&] { end(*flight); });
+  if (!flight->tape) { // I was the whole backward
     busy.first = busy.second = ready();
     return llvm::Error::success();
   }
-  StageTape *tape = TRY(tapeOf(microBatch, "W"));
-  llvm::Error error =
-      executor_.onStream(microBatch, "the backward to the weights", [&]() -> llvm::Error {
-        busy.first = executor_.device().mark();
-        std::vector<ValueGradients> found = TRY(tape->weightGradients());
-        busy.second = executor_.device().mark();
-        return fold(microBatch, std::move(found));
-      });
-  tapes_.erase(microBatch);
-  return error;
+  return executor_.onStream(microBatch, "the backward to the weights", [&]() -> llvm::Error {
+    busy.first = executor_.device().mark();
+    std::vector<ValueGradients> found = TRY(flight->tape->weightGradients());
+    busy.second = executor_.device().mark();
+    return fold(microBatch, std::move(found));
+  });
 }
 
 /// Schedules may end a later micro-batch first: it waits for the earlier ones.
 llvm::Error StageTraining::fold(int64_t microBatch, std::vector<ValueGradients> found) {
-  early_.emplace(microBatch, std::move(found));
-  for (auto next = early_.begin(); next != early_.end() && next->first == nextToFold_;
-       next = early_.erase(next), ++nextToFold_)
-    TRY(addOne(std::move(next->second)));
-  return llvm::Error::success();
+  if (microBatch != nextToFold_) {
+    early_.push_back({microBatch, std::move(found)});
+    return llvm::Error::success();
+  }
+  for (;;) {
+    TRY(addOne(std::move(found)));
+    ++nextToFold_;
+    const auto next =
+        llvm::find_if(early_, [&](const Early &each) { return each.microBatch == nextToFold_; });
+    if (next == early_.end())
+      return llvm::Error::success();
+    found = std::move(next->found);
+    removeFrom(early_, *next);
+  }
 }
 
 llvm::Error StageTraining::addOne(std::vector<ValueGradients> found) {
+  const auto added = atScopeEnd([&] { executor_.reuse(std::move(found)); });
   c10::AutoGradMode noGrad(false);
   for (size_t a = 0; a < found.size(); ++a) {
     const c10::IValue &value = executor_.module().attribute(a);
@@ -233,10 +271,10 @@ llvm::Error StageTraining::optimize(double rateFactor, const Fence &ready) {
   return guardTorchVoid(ExitCode::Other, executor_.title() + ": the optimizer", [&] {
     std::unique_ptr<Device::Scope> stream = executor_.device().enter(executor_.stream());
     executor_.device().waitFor(ready);
-    std::vector<at::Tensor> gradients;
+    const auto updated = atScopeEnd([&] { updates_.clear(); });
     for (size_t attribute : owned_)
-      gradients.push_back(sums_[attribute]);
-    optimizer_.step(rateFactor, gradients);
+      updates_.push_back(sums_[attribute]);
+    optimizer_.step(rateFactor, updates_);
   });
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/autograd/StageTape.h"
+#include "ir/autograd/StateVersions.h"
 #include "runtime/StageExecutor.h"
 #include "runtime/training/ParameterGroups.h"
 
@@ -61,8 +62,8 @@ public:
 
   /// B, or I if `split`: gradients by input port. Arguments as StageTape::backward.
   llvm::Expected<std::vector<ValueGradients>> backward(int64_t microBatch, bool split,
-                                                       std::vector<ValueGradients> ofOutputs,
-                                                       std::vector<ValueGradients> later,
+                                                       std::vector<ValueGradients> &&ofOutputs,
+                                                       std::vector<ValueGradients> &&later,
                                                        std::pair<Fence, Fence> &busy);
   /// W, after I.
   llvm::Error weightGradients(int64_t microBatch, std::pair<Fence, Fence> &busy);
@@ -104,9 +105,24 @@ private:
     std::vector<c10::IValue> state;
     WeightUses uses = WeightUses::Together;
   };
+  /// A micro-batch between its forward, or the recompute, and its last backward.
+  struct Flight {
+    int64_t microBatch = 0;
+    std::optional<StageTape> tape;  // none after a whole backward
+    bool hasInputGradients = false; // I has run, W has not
+  };
+  /// Gradients of a micro-batch that wait for those of earlier ones.
+  struct Early {
+    int64_t microBatch = 0;
+    std::vector<ValueGradients> found;
+  };
 
   llvm::Error noteTape(int64_t microBatch, StageTape tape);
-  llvm::Expected<StageTape *> tapeOf(int64_t microBatch, const char *what);
+  /// Null: none.
+  Flight *flightOf(int64_t microBatch);
+  void end(Flight &flight);
+  /// Notes a forward that has not begun.
+  void noteAgain(const RandomKey &key, llvm::ArrayRef<ReadyValue> inputs, WeightUses uses);
   llvm::Error fold(int64_t microBatch, std::vector<ValueGradients> found);
   llvm::Error addOne(std::vector<ValueGradients> found);
   /// The place in owned_; nullopt: another stage owns it, or none trains it.
@@ -115,12 +131,16 @@ private:
   StageExecutor &executor_;
   const StagePlan &plan_;
   bool canSplit_;
-  std::map<int64_t, StageTape> tapes_;
-  std::map<int64_t, Again> again_;
-  std::map<int64_t, bool> whole_; // micro-batches whose I was a whole backward
-  std::vector<at::Tensor> sums_;  // per attribute
-  std::vector<at::Tensor> kept_;  // copies
-  std::map<int64_t, std::vector<ValueGradients>> early_; // before those of earlier micro-batches
+  // In no order: a micro-batch is looked up among the few that are there.
+  std::vector<Flight> flights_;
+  std::vector<Again> again_;
+  std::vector<Early> early_;
+  std::vector<Again> spareAgain_;   // with empty lists: their memory
+  std::vector<c10::IValue> copied_; // empty: memory of the next noteAgain()
+  SharingCopies sharing_;
+  std::vector<at::Tensor> sums_;    // per attribute
+  std::vector<at::Tensor> kept_;    // copies
+  std::vector<at::Tensor> updates_; // empty: memory of the next optimize()
   int64_t nextToFold_ = 0;
   std::vector<size_t> owned_;
   Optimizer optimizer_; // of the tensors of owned_

@@ -231,10 +231,10 @@ llvm::Expected<std::vector<c10::IValue>> StageModule::run(std::vector<c10::IValu
 }
 
 llvm::Expected<std::vector<c10::IValue>> StageModule::run(std::vector<c10::IValue> inputs,
-                                                          std::vector<c10::IValue> uses) {
+                                                          llvm::ArrayRef<c10::IValue> uses) {
   TRY(impl_->checkReady(inputs.size()));
   jit::Stack stack = impl_->stackOf(std::move(inputs));
-  std::move(uses.begin(), uses.end(), std::back_inserter(stack));
+  stack.insert(stack.end(), uses.begin(), uses.end());
   TRY(prepare());
   return impl_->run(std::move(stack));
 }

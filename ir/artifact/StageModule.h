@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/plan/Plan.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <ATen/core/ivalue.h>
@@ -53,7 +54,7 @@ public:
   /// The same with a value per weight use instead of the attributes' own. Errors: also
   /// Unsupported for state with an autograd graph, into which the next micro-batch would walk back.
   llvm::Expected<std::vector<c10::IValue>> run(std::vector<c10::IValue> inputs,
-                                               std::vector<c10::IValue> uses);
+                                               llvm::ArrayRef<c10::IValue> uses);
 
   /// Whether the stage may write into the memory of its state. False: it only replaces whole
   /// values.

@@ -1,10 +1,12 @@
 #include "ir/autograd/DirectWalk.h"
 
+#include "ir/autograd/GradLeaf.h"
+
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/engine.h>
-#include <torch/csrc/autograd/input_buffer.h>
 
+#include <algorithm>
 #include <string>
 
 namespace pipec {
@@ -14,21 +16,12 @@ namespace ag = torch::autograd;
 namespace {
 
 bool isPlain(ag::Node &node) {
-  if (!node.tensor_pre_hooks().empty() || !node.retains_grad_hooks().empty() ||
-      !node.pre_hooks().empty() || !node.post_hooks().empty())
+  if (hasHooks(node))
     return false;
   for (uint32_t i = 0; i < node.num_inputs(); ++i)
     if (!node.input_metadata(i).device().is_cpu())
       return false;
   return true;
-}
-
-/// LibTorch's own sum of two gradients, which is in place where nothing else holds the first.
-at::Tensor sumOf(at::Tensor first, at::Tensor second, ag::Node *node) {
-  ag::InputBuffer sum(1);
-  sum.buffer[0] = std::move(first);
-  sum.add(0, std::move(second), std::nullopt, std::nullopt, node);
-  return std::move(sum.buffer[0]);
 }
 
 /// Sums over broadcast dimensions, converts dtypes, and refuses what does not fit.
@@ -40,12 +33,9 @@ void checkGradients(const ag::edge_list &edges, ag::variable_list &gradients, ag
 
 } // namespace
 
-DirectWalk::DirectWalk(const ag::edge_list &roots, const ag::edge_list &wanted)
-    : roots_(roots), results_(wanted.size()) {
-  if (ag::AnomalyMode::is_enabled()) {
-    isPossible_ = false;
-    return;
-  }
+bool DirectWalk::begin(const ag::edge_list &roots, const ag::edge_list &wanted) {
+  if (ag::AnomalyMode::is_enabled())
+    return false;
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (!wanted[i].function)
       continue;
@@ -53,31 +43,44 @@ DirectWalk::DirectWalk(const ag::edge_list &roots, const ag::edge_list &wanted)
     captures_.push_back({wanted[i].input_nr, i, visit.captures});
     visit.captures = captures_.size() - 1;
   }
-  find(roots);
+  return find(roots);
+}
+
+void DirectWalk::clear() {
+  for (size_t i = 0; i < used_; ++i) {
+    visits_[i].inputs.clear();
+    visits_[i] = Visit{.inputs = std::move(visits_[i].inputs)};
+  }
+  used_ = 0;
+  numbers_.clear();
+  captures_.clear();
+  todo_.clear();
+  ready_.clear();
+  sum_.buffer[0].reset();
 }
 
 size_t DirectWalk::number(Node *node) {
-  const auto [found, isNew] = numbers_.try_emplace(node, visits_.size());
+  const auto [found, isNew] = numbers_.try_emplace(node, used_);
   if (isNew) {
-    visits_.emplace_back();
-    visits_.back().node = node;
+    if (used_ == visits_.size())
+      visits_.emplace_back();
+    visits_[used_++].node = node;
   }
   return found->second;
 }
 
-void DirectWalk::find(const ag::edge_list &roots) {
-  llvm::SmallVector<size_t, 16> todo;
+bool DirectWalk::find(const ag::edge_list &roots) {
   auto reach = [&](const ag::Edge &edge) {
     const size_t at = number(edge.function.get());
     ++visits_[at].waitsFor;
     if (!std::exchange(visits_[at].isFound, true))
-      todo.push_back(at);
+      todo_.push_back(at);
   };
   for (const ag::Edge &root : roots)
     reach(root);
-  while (!todo.empty() && isPossible_) {
-    const size_t at = todo.back();
-    todo.pop_back();
+  while (!todo_.empty()) {
+    const size_t at = todo_.back();
+    todo_.pop_back();
     Node *const node = visits_[at].node;
     bool hasNext = false;
     for (const ag::Edge &next : node->next_edges())
@@ -86,8 +89,17 @@ void DirectWalk::find(const ag::edge_list &roots) {
         reach(next);
       }
     visits_[at].hasNext = hasNext;
-    isPossible_ = isPlain(*node) && (hasNext || visits_[at].captures != kNone);
+    if (!isPlain(*node) || (!hasNext && visits_[at].captures == kNone))
+      return false;
   }
+  return true;
+}
+
+/// LibTorch's own sum of two gradients, which is in place where nothing else holds the first.
+at::Tensor DirectWalk::sumOf(at::Tensor first, at::Tensor second, Node *node) {
+  sum_.buffer[0] = std::move(first);
+  sum_.add(0, std::move(second), std::nullopt, std::nullopt, node);
+  return std::move(sum_.buffer[0]);
 }
 
 void DirectWalk::give(const ag::Edge &edge, at::Tensor gradient) {
@@ -108,16 +120,18 @@ void DirectWalk::give(const ag::Edge &edge, at::Tensor gradient) {
   });
 }
 
-void DirectWalk::call(Visit &visit, bool keepGraph) {
+void DirectWalk::call(Visit &visit, bool keepGraph, llvm::MutableArrayRef<at::Tensor> found) {
   for (size_t c = visit.captures; c != kNone; c = captures_[c].next)
-    results_[captures_[c].result] = visit.inputs[captures_[c].input];
-  ag::variable_list inputs = std::move(visit.inputs);
-  if (!visit.hasNext)
+    found[captures_[c].result] = visit.inputs[captures_[c].input];
+  if (!visit.hasNext) {
+    visit.inputs.clear();
     return;
+  }
   Node &node = *visit.node;
   if (!keepGraph)
     node.will_release_variables();
-  ag::variable_list outputs = node(std::move(inputs));
+  ag::variable_list outputs = node(std::move(visit.inputs)); // most nodes leave the list itself
+  visit.inputs.clear(); // as in the engine, only the outputs hold what they share with the inputs
   checkGradients(node.next_edges(), outputs, &node);
   if (!keepGraph)
     node.release_variables();
@@ -126,20 +140,20 @@ void DirectWalk::call(Visit &visit, bool keepGraph) {
       give(next, std::move(outputs[i]));
 }
 
-std::vector<at::Tensor> DirectWalk::run(std::vector<at::Tensor> gradients, bool keepGraph) {
+void DirectWalk::run(const ag::edge_list &roots, std::vector<at::Tensor> &gradients, bool keepGraph,
+                     llvm::MutableArrayRef<at::Tensor> found) {
   c10::AutoGradMode noGrad(false);
-  checkGradients(roots_, gradients, nullptr);
-  for (size_t i = 0; i < roots_.size(); ++i)
-    give(roots_[i], std::move(gradients[i]));
+  checkGradients(roots, gradients, nullptr);
+  for (size_t i = 0; i < roots.size(); ++i)
+    give(roots[i], std::move(gradients[i]));
   while (!ready_.empty()) {
     std::pop_heap(ready_.begin(), ready_.end(), [this](size_t a, size_t b) {
       return visits_[a].node->sequence_nr() < visits_[b].node->sequence_nr();
     });
     const size_t at = ready_.back();
     ready_.pop_back();
-    call(visits_[at], keepGraph);
+    call(visits_[at], keepGraph, found);
   }
-  return std::move(results_);
 }
 
 } // namespace pipec

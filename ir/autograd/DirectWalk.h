@@ -1,11 +1,12 @@
 // A walk back through an autograd graph without LibTorch's engine.
 #pragma once
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/SmallVector.h"
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/input_buffer.h>
 
 #include <vector>
 
@@ -17,17 +18,22 @@ namespace pipec {
 ///
 /// It knows only graphs whose ends are all wanted: the engine leaves out what only leads to others.
 /// It also knows neither hooks, nor anomaly mode, nor devices with streams.
+///
+/// One object serves many walks, one after the other: begin, run, clear. Between them it keeps the
+/// memory of its lists, and no tensor.
 class DirectWalk {
 public:
-  /// `roots` outlive it.
-  DirectWalk(const torch::autograd::edge_list &roots, const torch::autograd::edge_list &wanted);
+  /// Looks at the graph between `roots` and `wanted`. Returns whether run() may be called; else the
+  /// graph is one for the engine.
+  bool begin(const torch::autograd::edge_list &roots, const torch::autograd::edge_list &wanted);
 
-  /// Whether run() may be called; else the graph is one for the engine.
-  bool isPossible() const { return isPossible_; }
+  /// Takes `gradients`, one per root, and writes one gradient per wanted edge into `found`;
+  /// undefined where none arrives. Throws LibTorch's exceptions.
+  void run(const torch::autograd::edge_list &roots, std::vector<at::Tensor> &gradients,
+           bool keepGraph, llvm::MutableArrayRef<at::Tensor> found);
 
-  /// One gradient per wanted edge; undefined where none arrives. `gradients`: one per root. Used
-  /// once. Throws LibTorch's exceptions.
-  std::vector<at::Tensor> run(std::vector<at::Tensor> gradients, bool keepGraph);
+  /// Ends a walk, at any point.
+  void clear();
 
 private:
   using Node = torch::autograd::Node;
@@ -47,18 +53,18 @@ private:
   };
 
   size_t number(Node *node);
-  void find(const torch::autograd::edge_list &roots);
+  bool find(const torch::autograd::edge_list &roots);
   void give(const torch::autograd::Edge &edge, at::Tensor gradient);
-  void call(Visit &visit, bool keepGraph);
+  void call(Visit &visit, bool keepGraph, llvm::MutableArrayRef<at::Tensor> found);
+  at::Tensor sumOf(at::Tensor first, at::Tensor second, Node *node);
 
-  const torch::autograd::edge_list &roots_;
-  // Few nodes, as of small stages, need no memory of their own.
-  llvm::SmallVector<Visit, 16> visits_;
+  std::vector<Visit> visits_; // the first used_ are of this walk
+  size_t used_ = 0;
   llvm::SmallDenseMap<Node *, size_t, 16> numbers_; // only looked up
-  llvm::SmallVector<Capture, 8> captures_;
-  llvm::SmallVector<size_t, 8> ready_; // a heap
-  std::vector<at::Tensor> results_;
-  bool isPossible_ = true;
+  std::vector<Capture> captures_;
+  std::vector<size_t> todo_;
+  std::vector<size_t> ready_; // a heap
+  torch::autograd::InputBuffer sum_{1};
 };
 
 } // namespace pipec

@@ -24,14 +24,37 @@ bool mayHaveGradient(const at::Tensor &tensor) {
   return tensor.defined() && tensor.requires_grad();
 }
 
-at::Tensor enter(const at::Tensor &tensor, GradLeaf &leaf) {
+bool hasHooks(ag::Node &node) {
+  return !node.tensor_pre_hooks().empty() || !node.retains_grad_hooks().empty() ||
+         !node.pre_hooks().empty() || !node.post_hooks().empty();
+}
+
+LeafNodes::NodePtr LeafNodes::take() {
+  if (free_.empty())
+    return std::make_shared<Sink>();
+  NodePtr node = std::move(free_.back());
+  free_.pop_back();
+  return node;
+}
+
+/// Its number in autograd's order of nodes stays that of its first graph. That order decides which
+/// node runs next, and at this one nothing runs.
+void LeafNodes::giveBack(NodePtr node) {
+  if (!node || node.use_count() > 1 || hasHooks(*node))
+    return;
+  node->clear_input_metadata();
+  free_.push_back(std::move(node));
+}
+
+at::Tensor enter(const at::Tensor &tensor, GradLeaf &leaf, LeafNodes &nodes) {
   at::Tensor entered = tensor.detach();
-  ag::create_gradient_edge(entered, std::make_shared<Sink>());
+  ag::create_gradient_edge(entered, nodes.take());
   leaf.edge = ag::impl::gradient_edge(entered);
   return entered;
 }
 
-c10::IValue TensorDoor::enterAll(const c10::IValue &value, std::vector<GradLeaf> &leaves) {
+c10::IValue TensorDoor::enterAll(const c10::IValue &value, std::vector<GradLeaf> &leaves,
+                                 LeafNodes &nodes) {
   return mapTensors(value, [&](const at::Tensor &tensor) {
     leaves.emplace_back();
     if (!mayHaveGradient(tensor))
@@ -40,7 +63,7 @@ c10::IValue TensorDoor::enterAll(const c10::IValue &value, std::vector<GradLeaf>
     auto &[entered, leaf] = known->second;
     if (isNew) {
       kept_.push_back(tensor);
-      entered = enter(tensor, leaf);
+      entered = enter(tensor, leaf, nodes);
     }
     leaves.back() = {leaf.edge, !isNew};
     return entered;

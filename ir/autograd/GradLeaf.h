@@ -20,24 +20,51 @@ struct GradLeaf {
   bool isAlias = false;       // of a tensor that entered before, whose leaf has the gradient
 };
 
+/// One gradient per tensor of a value, in the order of forEachTensor; undefined: none reached it.
+/// Almost all values are one tensor.
+using ValueGradients = llvm::SmallVector<at::Tensor, 1>;
+
 /// Whether a gradient of it can be asked for.
 bool mayHaveGradient(const at::Tensor &tensor);
 
-/// The same memory and version, outside any graph but its own: gradients stop at `leaf`. It is no
-/// leaf in LibTorch's sense, so a stage may write into it as into any activation.
-at::Tensor enter(const at::Tensor &tensor, GradLeaf &leaf);
+/// Whether a hook of the model runs with the node's gradients.
+bool hasHooks(torch::autograd::Node &node);
+
+/// Nodes at which gradients arrive. One whose graph has ended serves another graph.
+class LeafNodes {
+public:
+  using NodePtr = decltype(torch::autograd::Edge::function);
+
+  NodePtr take();
+  /// Keeps the node if nothing else holds it.
+  void giveBack(NodePtr node);
+
+private:
+  std::vector<NodePtr> free_;
+};
+
+/// The same memory and version, outside any graph but its own: gradients stop at `leaf`, which gets
+/// a node of `nodes`. It is no leaf in LibTorch's sense, so a stage may write into it as into any
+/// activation.
+at::Tensor enter(const at::Tensor &tensor, GradLeaf &leaf, LeafNodes &nodes);
 
 /// Values that enter or leave a stage. One tensor stays one tensor: models compare identities
-/// (`key is value`), and autograd sums the gradients of one tensor in one place.
+/// (`key is value`), and autograd sums the gradients of one tensor in one place. After clear() it
+/// serves other values.
 class TensorDoor {
 public:
-  /// A tree whose tensors that require gradients entered, with a leaf per tensor in the order of
+  /// A tree whose tensors that require gradients entered. Adds a leaf per tensor, in the order of
   /// forEachTensor.
-  c10::IValue enterAll(const c10::IValue &value, std::vector<GradLeaf> &leaves);
+  c10::IValue enterAll(const c10::IValue &value, std::vector<GradLeaf> &leaves, LeafNodes &nodes);
 
-  /// A tree of the same memory outside any graph, with the place in the graph of each tensor. A
+  /// A tree of the same memory outside any graph. Adds the place in the graph of each tensor. A
   /// tensor with gradients still says so by requires_grad.
   c10::IValue leaveAll(const c10::IValue &value, std::vector<torch::autograd::Edge> &edges);
+
+  void clear() {
+    known_.clear();
+    kept_.clear();
+  }
 
 private:
   llvm::SmallDenseMap<const void *, std::pair<at::Tensor, GradLeaf>, 4> known_; // only looked up

@@ -73,11 +73,11 @@ llvm::Expected<StageTape> SerialTrainer::record(size_t stage,
   std::vector<TapedAttribute> attributes;
   for (size_t i = 0; i < plan_->stages[stage].attributes.size(); ++i)
     attributes.push_back({stages_[stage].attribute(i), plan_->stages[stage].attributes[i].uses});
-  return StageTape::record(inputs, attributes,
-                           way_.split[stage] ? WeightUses::Apart : WeightUses::Together,
-                           [&](std::vector<c10::IValue> given, std::vector<c10::IValue> weights) {
-                             return stages_[stage].run(std::move(given), std::move(weights));
-                           });
+  return StageTape::record(
+      inputs, attributes, way_.split[stage] ? WeightUses::Apart : WeightUses::Together,
+      [&](std::vector<c10::IValue> given, llvm::ArrayRef<c10::IValue> weights) {
+        return stages_[stage].run(std::move(given), weights);
+      });
 }
 
 llvm::Error SerialTrainer::runStage(size_t stage, const std::vector<c10::IValue> &inputs,
@@ -92,7 +92,7 @@ llvm::Error SerialTrainer::runStage(size_t stage, const std::vector<c10::IValue>
   const bool recomputes = llvm::is_contained(way_.recompute, stage);
   TRY(guardTorchVoid(ExitCode::Usage, "copying its state", [&] {
     if (!written_[stage].empty())
-      renewState(stages_[stage], plan, written_[stage]);
+      StateRenewal().renew(stages_[stage], plan, written_[stage]);
     if (recomputes) { // the stage may write into its inputs
       own.inputs = copiesThatShare(arguments);
       own.state = copiesThatShare(state(stage));

@@ -1,5 +1,6 @@
 #include "ir/autograd/SplitWalk.h"
 
+#include "ir/support/Llvm.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -9,6 +10,7 @@
 #include <c10/util/Type.h>
 #include <torch/csrc/autograd/functions/tensor.h>
 
+#include <iterator>
 #include <numeric>
 #include <typeinfo>
 #include <utility>
@@ -31,100 +33,128 @@ static std::string foreignClass(const ag::Node &node) {
   return rest.rtrim().str();
 }
 
-SplitWalk::Graph::Graph(const ag::edge_list &outputs) {
+/// Why a node of this class must run once; empty: it need not.
+static std::string whyOnce(const ag::Node &node) {
+  if (const std::string custom = foreignClass(node); !custom.empty())
+    return fmt::format("{}, an autograd function of a library, gives the gradients of weights and "
+                       "of inputs together",
+                       custom);
+  if (llvm::StringRef(node.name()).contains("NativeGroupNorm"))
+    return "LibTorch's group norm crashes where only gradients of its weights are wanted";
+  return "";
+}
+
+/// The names of classes are texts that LibTorch makes anew for each call.
+const std::string &SplitWalk::Search::whyNotTwice(const Node &node) {
+  const std::type_index type = typeid(node);
+  const auto known = llvm::find_if(reasons_, [&](const auto &each) { return each.first == type; });
+  return known != reasons_.end() ? known->second
+                                 : reasons_.emplace_back(type, whyOnce(node)).second;
+}
+
+void SplitWalk::Search::listNodes(const ag::edge_list &outputs) {
   auto add = [this](const ag::Edge &edge) {
-    const auto [found, isNew] = numbers.try_emplace(edge.function.get(), nodes.size());
+    const auto [found, isNew] = numbers_.try_emplace(edge.function.get(), nodes_.size());
     if (isNew)
-      nodes.push_back(edge.function);
+      nodes_.push_back(edge.function);
     return found->second;
   };
   for (const ag::Edge &edge : outputs)
     if (edge.function)
       add(edge);
-  std::vector<std::pair<size_t, size_t>> uses; // used node, its user
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    Node *const node = nodes[i].get(); // nodes grows
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    Node *const node = nodes_[i].get(); // nodes_ grows
     for (const ag::Edge &next : node->next_edges())
       if (next.function)
-        uses.emplace_back(add(next), i);
+        uses_.emplace_back(add(next), i);
   }
-  firstUser.assign(nodes.size() + 1, 0);
-  for (const auto &[used, user] : uses)
-    ++firstUser[used + 1];
-  std::partial_sum(firstUser.begin(), firstUser.end(), firstUser.begin());
-  users.resize(uses.size());
-  std::vector<size_t> next(firstUser.begin(), firstUser.end() - 1);
-  for (const auto &[used, user] : uses)
-    users[next[used]++] = user;
+  firstUser_.assign(nodes_.size() + 1, 0);
+  for (const auto &[used, user] : uses_)
+    ++firstUser_[used + 1];
+  std::partial_sum(firstUser_.begin(), firstUser_.end(), firstUser_.begin());
+  users_.resize(uses_.size());
+  next_.assign(firstUser_.begin(), firstUser_.end() - 1);
+  for (const auto &[used, user] : uses_)
+    users_[next_[used]++] = user;
 }
 
-std::optional<size_t> SplitWalk::Graph::find(const ag::Edge &edge) const {
-  const auto found = edge.function ? numbers.find(edge.function.get()) : numbers.end();
-  return found == numbers.end() ? std::nullopt : std::optional(found->second);
+std::optional<size_t> SplitWalk::Search::find(const ag::Edge &edge) const {
+  const auto found = edge.function ? numbers_.find(edge.function.get()) : numbers_.end();
+  return found == numbers_.end() ? std::nullopt : std::optional(found->second);
 }
 
-SplitWalk::SplitWalk(const ag::edge_list &outputs, const ag::edge_list &inputs,
-                     const ag::edge_list &weights)
-    : inputs_(inputs), weights_(weights) {
-  const Graph graph(outputs);
-  std::vector<bool> onWay(graph.nodes.size());
-  std::vector<size_t> todo;
-  for (const ag::Edge &input : inputs_)
-    if (const std::optional<size_t> node = graph.find(input))
-      todo.push_back(*node);
+void SplitWalk::Search::findWay(const ag::edge_list &outputs, const ag::edge_list &inputs) {
+  onWay_.assign(nodes_.size(), false);
+  for (const ag::Edge &input : inputs)
+    if (const std::optional<size_t> node = find(input))
+      todo_.push_back(*node);
   // An output that only weights reach is a middle, too, and so is the way from it to other outputs.
   for (const ag::Edge &edge : outputs)
-    if (const std::optional<size_t> node = graph.find(edge))
-      todo.push_back(*node);
-  while (!todo.empty()) {
-    const size_t node = todo.back();
-    todo.pop_back();
-    if (onWay[node])
+    if (const std::optional<size_t> node = find(edge))
+      todo_.push_back(*node);
+  while (!todo_.empty()) {
+    const size_t node = todo_.back();
+    todo_.pop_back();
+    if (onWay_[node])
       continue;
-    onWay[node] = true;
-    llvm::append_range(todo, graph.usersOf(node));
+    onWay_[node] = true;
+    llvm::append_range(todo_, usersOf(node));
   }
-  findMiddles(graph, onWay);
 }
 
-void SplitWalk::findMiddles(const Graph &graph, const std::vector<bool> &onWay) {
+void SplitWalk::Search::clear() {
+  nodes_.clear();
+  numbers_.clear();
+  uses_.clear();
+  todo_.clear();
+}
+
+void SplitWalk::begin(const ag::edge_list &outputs, const ag::edge_list &inputs,
+                      const ag::edge_list &weights, Search &search) {
+  const auto ended = atScopeEnd([&] { search.clear(); });
+  inputs_ = inputs;
+  weights_ = weights;
+  search.listNodes(outputs);
+  search.findWay(outputs, inputs);
+  findMiddles(search);
+}
+
+void SplitWalk::findMiddles(Search &search) {
   constexpr size_t kNever = ~size_t(0);
+  const size_t nodes = search.nodes_.size();
   readers_.assign(weights_.size(), 0);
-  std::vector<bool> behind(graph.nodes.size()), isMiddle(graph.nodes.size());
-  std::vector<size_t> seenBy(graph.nodes.size(), kNever); // the last weight that came through
+  search.behind_.assign(nodes, false);
+  search.isMiddle_.assign(nodes, false);
+  search.seenBy_.assign(nodes, kNever);
+  std::vector<size_t> &way = search.todo_;
   for (size_t k = 0; k < weights_.size(); ++k) {
-    const std::optional<size_t> start = graph.find(weights_[k]);
+    const std::optional<size_t> start = search.find(weights_[k]);
     if (!start)
       continue;
-    readers_[k] = graph.usersOf(*start).size();
-    if (onWay[*start]) { // the weight is an output
+    readers_[k] = search.usersOf(*start).size();
+    if (search.onWay_[*start]) { // the weight is an output
       whyWhole_ = "a weight is a result of the stage";
       return;
     }
-    std::vector<size_t> way = {*start};
+    way.push_back(*start);
     size_t middles = 0;
     while (!way.empty()) {
       const size_t node = way.back();
       way.pop_back();
-      behind[node] = true;
-      for (const size_t user : graph.usersOf(node)) {
-        if (std::exchange(seenBy[user], k) == k)
+      search.behind_[node] = true;
+      for (const size_t user : search.usersOf(node)) {
+        if (std::exchange(search.seenBy_[user], k) == k)
           continue;
-        if (!onWay[user]) {
+        if (!search.onWay_[user]) {
           way.push_back(user);
           continue;
         }
         ++middles;
-        if (llvm::StringRef(graph.nodes[user]->name()).contains("NativeGroupNorm"))
-          whyWhole_ =
-              "LibTorch's group norm crashes where only gradients of its weights are wanted";
-        if (const std::string custom = foreignClass(*graph.nodes[user]); !custom.empty())
-          whyWhole_ = fmt::format("{}, an autograd function of a library, gives the gradients of "
-                                  "weights and of inputs together",
-                                  custom);
-        if (!isMiddle[user])
-          middles_.push_back({graph.nodes[user], {}, {}, {}});
-        isMiddle[user] = true;
+        if (const std::string &why = search.whyNotTwice(*search.nodes_[user]); !why.empty())
+          whyWhole_ = why;
+        if (!search.isMiddle_[user])
+          middles_.push_back(search.nodes_[user]);
+        search.isMiddle_[user] = true;
       }
     }
     // The walk from the first middle would free what the second needs, and both give parts of one
@@ -134,59 +164,75 @@ void SplitWalk::findMiddles(const Graph &graph, const std::vector<bool> &onWay) 
   }
   if (!whyWhole_.empty())
     return;
-  for (size_t i = 0; i < graph.nodes.size(); ++i)
-    if (!isMiddle[i] && !behind[i])
-      others_.push_back(graph.nodes[i]);
-  divideEdges(graph, behind);
+  for (size_t i = 0; i < nodes; ++i)
+    if (!search.isMiddle_[i] && !search.behind_[i])
+      others_.push_back(search.nodes_[i]);
+  divideEdges(search);
 }
 
-void SplitWalk::divideEdges(const Graph &graph, const std::vector<bool> &behind) {
-  for (Middle &middle : middles_) {
+void SplitWalk::divideEdges(const Search &search) {
+  for (size_t m = 0; m < middles_.size(); ++m) {
     bool isDivided = false;
-    for (const ag::Edge &edge : middle.node->next_edges()) {
-      const std::optional<size_t> next = graph.find(edge);
-      const bool isWeight = next && behind[*next];
-      middle.toInputs.push_back(isWeight ? ag::Edge() : edge);
-      middle.toWeights.push_back(isWeight ? edge : ag::Edge());
-      isDivided |= edge.is_valid() && !isWeight;
+    const ag::edge_list &edges = middles_[m]->next_edges();
+    for (size_t i = 0; i < edges.size(); ++i) {
+      const std::optional<size_t> next = search.find(edges[i]);
+      const bool isWeight = next && search.behind_[*next];
+      if (isWeight)
+        weightEdges_.push_back({m, i, edges[i]});
+      isDivided |= edges[i].is_valid() && !isWeight;
     }
     // Such a node holds the node of the written operator, whose edges must stay the same as its
     // own.
-    if (isDivided && dynamic_cast<const ag::CopySlices *>(middle.node.get()))
+    if (isDivided && dynamic_cast<const ag::CopySlices *>(middles_[m].get()))
       whyWhole_ = "a write in place into a part of a value gives the gradients of weights and of "
                   "inputs together";
   }
 }
 
-std::vector<at::Tensor> SplitWalk::walkToInputs(StartNode::Roots roots) {
-  ag::edge_list wanted = inputs_;
-  for (Middle &middle : middles_) {
-    middle.node->next_edges() = std::move(middle.toInputs);
-    for (uint32_t i = 0; i < middle.node->num_inputs(); ++i)
-      wanted.emplace_back(middle.node, i);
-  }
-  std::vector<at::Tensor> found = StartNode::walk(std::move(roots), wanted, /*keepGraph=*/true);
-  auto next = found.begin() + static_cast<std::ptrdiff_t>(inputs_.size());
-  for (Middle &middle : middles_) {
-    for (uint32_t i = 0; i < middle.node->num_inputs(); ++i)
-      middle.gradients.push_back(std::move(*next++));
-    middle.node->next_edges() = std::move(middle.toWeights);
-  }
-  found.resize(inputs_.size());
+void SplitWalk::walkToInputs(GraphWalk &walk) {
+  walk.wanted = inputs_;
+  for (const WeightEdge &each : weightEdges_)
+    middles_[each.middle]->next_edges()[each.number] = ag::Edge();
+  for (const NodePtr &middle : middles_)
+    for (uint32_t i = 0; i < middle->num_inputs(); ++i)
+      walk.wanted.emplace_back(middle, i);
+  walk.run(/*keepGraph=*/true);
+  for (const NodePtr &middle : middles_)
+    for (ag::Edge &edge : middle->next_edges())
+      edge = ag::Edge();
+  for (WeightEdge &each : weightEdges_)
+    middles_[each.middle]->next_edges()[each.number] = std::move(each.edge);
+  weightEdges_.clear();
+  gradients_.assign(
+      std::make_move_iterator(walk.found.begin() + static_cast<std::ptrdiff_t>(inputs_.size())),
+      std::make_move_iterator(walk.found.end()));
+  walk.found.resize(inputs_.size());
   // Outputs that are still in use keep these nodes alive; what only I reads goes in any case.
   for (const NodePtr &node : others_)
     node->release_variables();
   others_.clear();
-  return found;
 }
 
-std::vector<at::Tensor> SplitWalk::walkToWeights() {
-  StartNode::Roots roots;
-  for (Middle &middle : middles_)
-    for (uint32_t i = 0; i < middle.gradients.size(); ++i)
-      roots.add({middle.node, i}, std::move(middle.gradients[i]));
+void SplitWalk::walkToWeights(GraphWalk &walk) {
+  size_t next = 0;
+  for (const NodePtr &middle : middles_)
+    for (uint32_t i = 0; i < middle->num_inputs(); ++i)
+      walk.roots.add({middle, i}, std::move(gradients_[next++]));
   middles_.clear(); // the roots hold the nodes
-  return StartNode::walk(std::move(roots), weights_, /*keepGraph=*/false);
+  gradients_.clear();
+  walk.wanted = weights_;
+  walk.run(/*keepGraph=*/false);
+}
+
+void SplitWalk::clear() {
+  inputs_.clear();
+  weights_.clear();
+  readers_.clear();
+  others_.clear();
+  middles_.clear();
+  weightEdges_.clear();
+  gradients_.clear();
+  whyWhole_.clear();
 }
 
 } // namespace pipec

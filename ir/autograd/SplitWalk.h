@@ -1,7 +1,7 @@
 // The backward in two parts: to the inputs, and from there on to the weights.
 #pragma once
 
-#include "ir/autograd/StartNode.h"
+#include "ir/autograd/GraphWalk.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -10,6 +10,8 @@
 
 #include <optional>
 #include <string>
+#include <typeindex>
+#include <utility>
 #include <vector>
 
 namespace pipec {
@@ -25,12 +27,16 @@ namespace pipec {
 ///
 /// After "Zero Bubble Pipeline Parallelism" (Qi et al., ICLR 2024), on nodes of autograd. All walks
 /// go in visit order: no result depends on addresses.
+///
+/// One object serves many graphs, one after the other: begin, walkToInputs, walkToWeights, clear.
 class SplitWalk {
 public:
   using NodePtr = decltype(torch::autograd::Edge::function);
+  class Search;
 
-  SplitWalk(const torch::autograd::edge_list &outputs, const torch::autograd::edge_list &inputs,
-            const torch::autograd::edge_list &weights);
+  /// Looks at a graph. `outputs` and `inputs` are its ends. `search`: not in use.
+  void begin(const torch::autograd::edge_list &outputs, const torch::autograd::edge_list &inputs,
+             const torch::autograd::edge_list &weights, Search &search);
 
   /// Why the parts cannot be walked one after the other; empty: they can.
   const std::string &whyWhole() const { return whyWhole_; }
@@ -39,45 +45,65 @@ public:
   /// loop.
   size_t readersOf(size_t weight) const { return readers_[weight]; }
 
-  /// I: gradients at `inputs`. Throws LibTorch's exceptions. Afterwards what only I reads is free.
-  std::vector<at::Tensor> walkToInputs(StartNode::Roots roots);
-  /// W: gradients at `weights`, undefined where none arrives. Throws LibTorch's exceptions.
-  std::vector<at::Tensor> walkToWeights();
+  /// I: walks from walk.roots; walk.found has gradients at `inputs` first. Throws LibTorch's
+  /// exceptions. Afterwards what only I reads is free.
+  void walkToInputs(GraphWalk &walk);
+  /// W: walk.found has gradients at `weights`, undefined where none arrives. Throws LibTorch's
+  /// exceptions.
+  void walkToWeights(GraphWalk &walk);
+
+  /// Forgets the graph, and keeps the memory of the lists.
+  void clear();
 
 private:
   using Node = torch::autograd::Node;
 
-  /// The nodes from the outputs on, in visit order, and who uses each.
-  struct Graph {
-    explicit Graph(const torch::autograd::edge_list &outputs);
-    /// Nothing: the outputs do not lead to it.
-    std::optional<size_t> find(const torch::autograd::Edge &edge) const;
-    llvm::ArrayRef<size_t> usersOf(size_t node) const {
-      return llvm::ArrayRef<size_t>(users).slice(firstUser[node],
-                                                 firstUser[node + 1] - firstUser[node]);
-    }
-
-    std::vector<NodePtr> nodes;
-    llvm::DenseMap<Node *, size_t> numbers; // only looked up
-    std::vector<size_t> users, firstUser;
+  /// An edge from a middle to a weight.
+  struct WeightEdge {
+    size_t middle = 0, number = 0; // number: of the middle's edges
+    torch::autograd::Edge edge;
   };
 
-  /// `onWay`: outputs, and what leads from them to an input or another output.
-  void findMiddles(const Graph &graph, const std::vector<bool> &onWay);
+  void findMiddles(Search &search);
   /// Sets whyWhole_ if the edges of a middle must stay together.
-  void divideEdges(const Graph &graph, const std::vector<bool> &behind);
-
-  struct Middle {
-    NodePtr node;
-    torch::autograd::edge_list toInputs, toWeights; // its edges: the others have no node
-    std::vector<at::Tensor> gradients;              // per input of the node, after I
-  };
+  void divideEdges(const Search &search);
 
   torch::autograd::edge_list inputs_, weights_;
   std::vector<size_t> readers_; // per weight
   std::vector<NodePtr> others_; // what only I walks through
-  std::vector<Middle> middles_;
+  std::vector<NodePtr> middles_;
+  std::vector<WeightEdge> weightEdges_;
+  std::vector<at::Tensor> gradients_; // after I: per middle and input of its node
   std::string whyWhole_;
+};
+
+/// Lists that begin() uses. Empty between calls, with their memory kept.
+class SplitWalk::Search {
+private:
+  friend class SplitWalk;
+
+  /// The nodes from the outputs on, in visit order, and who uses each.
+  void listNodes(const torch::autograd::edge_list &outputs);
+  /// Notes what leads from the outputs to an input, or to another output.
+  void findWay(const torch::autograd::edge_list &outputs, const torch::autograd::edge_list &inputs);
+  /// Nothing: the outputs do not lead to it.
+  std::optional<size_t> find(const torch::autograd::Edge &edge) const;
+  llvm::ArrayRef<size_t> usersOf(size_t node) const {
+    return llvm::ArrayRef<size_t>(users_).slice(firstUser_[node],
+                                                firstUser_[node + 1] - firstUser_[node]);
+  }
+  const std::string &whyNotTwice(const Node &node);
+  void clear();
+
+  std::vector<NodePtr> nodes_;
+  llvm::SmallDenseMap<Node *, size_t, 16> numbers_; // only looked up
+  std::vector<std::pair<size_t, size_t>> uses_;     // used node, its user
+  std::vector<size_t> users_, firstUser_, next_;
+  std::vector<bool> onWay_;             // outputs, and what leads from them to an input or output
+  std::vector<bool> behind_, isMiddle_; // behind_: only on ways to weights
+  std::vector<size_t> seenBy_;          // the last weight that came through
+  std::vector<size_t> todo_;
+  std::vector<std::pair<std::type_index, std::string>> reasons_; // by class, for all graphs
 };
 
 } // namespace pipec

@@ -2,7 +2,9 @@
 
 #include "ir/TorchError.h"
 #include "ir/autograd/GradSum.h"
+#include "ir/autograd/TapeMemory.h"
 #include "ir/support/Check.h"
+#include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
 #include "ir/values/MapTensors.h"
 
@@ -77,6 +79,7 @@ EnteredWeights::EnteredWeights(llvm::ArrayRef<TapedAttribute> attributes, Weight
   for (const TrainedTensors::Place &place : trained.places())
     weights_.push_back({place.attribute, place.tensor, {}});
   std::vector<at::Tensor> shared(weights_.size()); // Together
+  LeafNodes nodes;
   auto enterUse = [&](const at::Tensor &tensor) {
     const std::optional<size_t> number =
         mayHaveGradient(tensor) ? trained.find(tensor) : std::nullopt;
@@ -85,7 +88,7 @@ EnteredWeights::EnteredWeights(llvm::ArrayRef<TapedAttribute> attributes, Weight
     if (uses == WeightUses::Together && shared[*number].defined())
       return shared[*number];
     GradLeaf &leaf = weights_[*number].uses.emplace_back();
-    shared[*number] = enter(tensor, leaf);
+    shared[*number] = enter(tensor, leaf, nodes);
     aliases_.emplace_back(shared[*number], leaf.edge);
     return shared[*number];
   };
@@ -130,94 +133,105 @@ bool EnteredWeights::fits(llvm::ArrayRef<TapedAttribute> attributes, WeightUses 
 }
 
 /// An untrained container is passed itself, not as a copy: the stage may write into it.
-std::vector<c10::IValue>
-EnteredWeights::arguments(llvm::ArrayRef<TapedAttribute> attributes) const {
-  std::vector<c10::IValue> values;
-  size_t count = 0;
-  for (const TapedAttribute &attribute : attributes)
-    count += attribute.uses;
-  values.reserve(count);
+void EnteredWeights::addArguments(llvm::ArrayRef<TapedAttribute> attributes,
+                                  std::vector<c10::IValue> &values) const {
   for (size_t a = 0; a < attributes.size(); ++a) {
     if (isTrained(attributes[a].value))
       llvm::append_range(values, entered_[a]);
     else
       values.insert(values.end(), attributes[a].uses, attributes[a].value);
   }
-  return values;
 }
 
-llvm::Expected<StageTape> StageTape::record(const std::vector<c10::IValue> &inputs,
+void StageTape::GiveBack::operator()(TapeLists *lists) const { memory->giveBack(lists); }
+
+StageTape::StageTape(std::shared_ptr<const EnteredWeights> weights,
+                     std::shared_ptr<TapeMemory> memory)
+    : weights_(std::move(weights)), lists_(memory->takeLists(), GiveBack{memory}) {}
+
+llvm::Expected<StageTape> StageTape::record(std::vector<c10::IValue> inputs,
                                             llvm::ArrayRef<TapedAttribute> attributes,
                                             WeightUses uses, Run run) {
-  return record(inputs, attributes, std::make_shared<const EnteredWeights>(attributes, uses), run);
+  return record(std::move(inputs), attributes,
+                std::make_shared<const EnteredWeights>(attributes, uses), run);
 }
 
-llvm::Expected<StageTape> StageTape::record(const std::vector<c10::IValue> &inputs,
+llvm::Expected<StageTape> StageTape::record(std::vector<c10::IValue> inputs,
                                             llvm::ArrayRef<TapedAttribute> attributes,
-                                            std::shared_ptr<const EnteredWeights> weights,
-                                            Run run) {
-  StageTape tape;
-  std::vector<c10::IValue> arguments;
-  TensorDoor entrance, exit;
-  arguments.reserve(inputs.size());
-  tape.inputs_.reserve(inputs.size());
-  for (const c10::IValue &input : inputs)
-    arguments.push_back(entrance.enterAll(input, tape.inputs_.emplace_back()));
-  tape.weights_ = std::move(weights);
-  std::vector<c10::IValue> outputs =
-      TRY(run(std::move(arguments), tape.weights_->arguments(attributes)));
-  tape.outputs_.reserve(outputs.size());
-  tape.made_.reserve(outputs.size());
-  for (const c10::IValue &output : outputs)
-    tape.outputs_.push_back(exit.leaveAll(output, tape.made_.emplace_back()));
+                                            std::shared_ptr<const EnteredWeights> weights, Run run,
+                                            std::shared_ptr<TapeMemory> memory) {
+  StageTape tape(std::move(weights), memory ? std::move(memory) : std::make_shared<TapeMemory>());
+  TapeLists &lists = *tape.lists_;
+  TensorDoor &door = tape.memory().door;
+  std::vector<c10::IValue> &uses = tape.memory().uses;
+  const auto recorded = atScopeEnd([&] {
+    door.clear();
+    uses.clear();
+  });
+  for (c10::IValue &input : inputs) {
+    const size_t before = lists.leaves.size();
+    input = door.enterAll(input, lists.leaves, tape.memory().nodes);
+    lists.inputs.push_back(lists.leaves.size() - before);
+  }
+  door.clear();
+  tape.weights_->addArguments(attributes, uses);
+  tape.outputs_ = TRY(run(std::move(inputs), uses));
+  for (c10::IValue &output : tape.outputs_) {
+    const size_t before = lists.made.size();
+    output = door.leaveAll(output, lists.made);
+    lists.outputs.push_back(lists.made.size() - before);
+  }
   return tape;
 }
 
-StartNode::Roots StageTape::rootsOf(std::vector<ValueGradients> ofOutputs,
-                                    std::vector<ValueGradients> later) const {
-  PIPEC_ASSERT(ofOutputs.size() == made_.size() && later.size() == inputs_.size(),
+void StageTape::addRoots(llvm::MutableArrayRef<ValueGradients> ofOutputs,
+                         llvm::MutableArrayRef<ValueGradients> later) const {
+  PIPEC_ASSERT(ofOutputs.size() == lists_->outputs.size() && later.size() == lists_->inputs.size(),
                "a list of gradients per port");
-  StartNode::Roots roots;
-  for (size_t port = 0; port < later.size(); ++port)
+  WalkRoots &roots = memory().walk.roots;
+  size_t first = 0;
+  for (size_t port = 0; port < later.size(); first += lists_->inputs[port++])
     for (size_t i = 0; i < later[port].size(); ++i)
-      roots.add(inputs_[port][i].edge, std::move(later[port][i]));
-  for (size_t port = 0; port < ofOutputs.size(); ++port)
+      roots.add(lists_->leaves[first + i].edge, std::move(later[port][i]));
+  first = 0;
+  for (size_t port = 0; port < ofOutputs.size(); first += lists_->outputs[port++])
     for (size_t i = 0; i < ofOutputs[port].size(); ++i)
-      roots.add(made_[port][i], std::move(ofOutputs[port][i]));
-  return roots;
+      roots.add(lists_->made[first + i], std::move(ofOutputs[port][i]));
 }
 
-ag::edge_list StageTape::inputEdges() const {
-  ag::edge_list edges;
-  for (const std::vector<GradLeaf> &port : inputs_)
-    for (const GradLeaf &leaf : port)
-      edges.push_back(leaf.isAlias ? ag::Edge() : leaf.edge);
-  return edges;
+void StageTape::addInputEdges(ag::edge_list &edges) const {
+  for (const GradLeaf &leaf : lists_->leaves)
+    edges.push_back(leaf.isAlias ? ag::Edge() : leaf.edge);
 }
 
-ag::edge_list StageTape::weightEdges() const {
-  ag::edge_list edges;
+void StageTape::addWeightEdges(ag::edge_list &edges) const {
   for (const EnteredWeights::Weight &weight : weights_->weights_)
     for (const GradLeaf &leaf : weight.uses)
       edges.push_back(leaf.edge);
-  return edges;
 }
 
-std::vector<ValueGradients> StageTape::byPort(llvm::ArrayRef<at::Tensor> found) const {
-  std::vector<ValueGradients> result;
-  result.reserve(inputs_.size());
-  for (const std::vector<GradLeaf> &port : inputs_) {
-    result.emplace_back(found.begin(), found.begin() + port.size());
-    found = found.drop_front(port.size());
+/// Of the graph then remains what a split walk keeps.
+void StageTape::forgetOutputs() {
+  lists_->made.clear();
+  lists_->outputs.clear();
+}
+
+std::vector<ValueGradients> StageTape::byPort(llvm::MutableArrayRef<at::Tensor> found,
+                                              std::vector<ValueGradients> &&list) const {
+  std::vector<ValueGradients> result = std::move(list);
+  size_t next = 0;
+  for (size_t port = 0; port < result.size(); ++port) {
+    result[port].clear();
+    for (size_t i = 0; i < lists_->inputs[port]; ++i)
+      result[port].push_back(std::move(found[next++]));
   }
   return result;
 }
 
 std::vector<ValueGradients> StageTape::byAttribute(llvm::ArrayRef<at::Tensor> found) const {
-  std::vector<ValueGradients> result;
-  result.reserve(weights_->tensorsIn_.size());
-  for (size_t count : weights_->tensorsIn_)
-    result.emplace_back(count);
+  std::vector<ValueGradients> result = memory().takeGradients(weights_->tensorsIn_.size());
+  for (size_t a = 0; a < result.size(); ++a)
+    result[a].resize(weights_->tensorsIn_[a]);
   for (const EnteredWeights::Weight &weight : weights_->weights_) {
     at::Tensor &sum = result[weight.attribute][weight.tensor];
     for (size_t use = weight.uses.size(); use-- > 0;)
@@ -227,52 +241,66 @@ std::vector<ValueGradients> StageTape::byAttribute(llvm::ArrayRef<at::Tensor> fo
   return result;
 }
 
-llvm::Expected<StageGradients> StageTape::backward(std::vector<ValueGradients> ofOutputs,
-                                                   std::vector<ValueGradients> later) {
+llvm::Expected<StageGradients> StageTape::backward(std::vector<ValueGradients> &&ofOutputs,
+                                                   std::vector<ValueGradients> &&later) {
   return guardTorch(ExitCode::Usage, "the backward", [&] {
-    ag::edge_list wanted = inputEdges();
-    const size_t inputs = wanted.size();
-    llvm::append_range(wanted, weightEdges());
-    const std::vector<at::Tensor> found = StartNode::walk(
-        rootsOf(std::move(ofOutputs), std::move(later)), wanted, /*keepGraph=*/false);
-    made_.clear(); // the graph goes
-    split_.reset();
-    return StageGradients{byPort(llvm::ArrayRef<at::Tensor>(found).take_front(inputs)),
-                          byAttribute(llvm::ArrayRef<at::Tensor>(found).drop_front(inputs))};
+    GraphWalk &walk = memory().walk;
+    const auto ended = atScopeEnd([&] { walk.clear(); });
+    addRoots(ofOutputs, later);
+    addInputEdges(walk.wanted);
+    addWeightEdges(walk.wanted);
+    walk.run(/*keepGraph=*/false);
+    forgetOutputs();
+    lists_->split.clear();
+    const llvm::MutableArrayRef<at::Tensor> found = walk.found;
+    const size_t inputs = lists_->leaves.size();
+    return StageGradients{byPort(found.take_front(inputs), std::move(later)),
+                          byAttribute(found.drop_front(inputs))};
   });
 }
 
-std::string StageTape::whyWhole() const {
-  if (!split_) {
-    ag::edge_list outputs;
-    for (const std::vector<ag::Edge> &port : made_)
-      llvm::append_range(outputs, port);
-    split_.emplace(outputs, inputEdges(), weightEdges());
+const std::string &StageTape::whyWhole() const {
+  static const std::string kReadTwice = "one use of a weight feeds several operators";
+  SplitWalk &split = lists_->split;
+  if (!std::exchange(lists_->hasSplit, true)) {
+    ag::edge_list &inputs = memory().walk.wanted, &weights = memory().walkToWeights.wanted;
+    const auto ended = atScopeEnd([&] {
+      inputs.clear();
+      weights.clear();
+    });
+    addInputEdges(inputs);
+    addWeightEdges(weights);
+    split.begin(lists_->made, inputs, weights, memory().search);
   }
   // In a loop the engine adds the uses of one iteration before those of the next.
   size_t edge = 0;
   for (const EnteredWeights::Weight &weight : weights_->weights_)
     for (size_t use = 0; use < weight.uses.size(); ++use, ++edge)
-      if (weight.uses.size() > 1 && split_->readersOf(edge) > 1)
-        return "one use of a weight feeds several operators";
-  return split_->whyWhole();
+      if (weight.uses.size() > 1 && split.readersOf(edge) > 1)
+        return kReadTwice;
+  return split.whyWhole();
 }
 
-llvm::Expected<StageGradients> StageTape::inputGradients(std::vector<ValueGradients> ofOutputs,
-                                                         std::vector<ValueGradients> later) {
+llvm::Expected<StageGradients> StageTape::inputGradients(std::vector<ValueGradients> &&ofOutputs,
+                                                         std::vector<ValueGradients> &&later) {
   return guardTorch(ExitCode::Usage, "the backward to the inputs", [&] {
     PIPEC_ASSERT(whyWhole().empty(), "a stage that can be walked in two parts");
-    StageGradients result;
-    result.inputs = byPort(split_->walkToInputs(rootsOf(std::move(ofOutputs), std::move(later))));
-    made_.clear();
-    return result;
+    GraphWalk &walk = memory().walk;
+    const auto ended = atScopeEnd([&] { walk.clear(); });
+    addRoots(ofOutputs, later);
+    lists_->split.walkToInputs(walk);
+    forgetOutputs();
+    return StageGradients{byPort(walk.found, std::move(later)), {}};
   });
 }
 
 llvm::Expected<std::vector<ValueGradients>> StageTape::weightGradients() {
   return guardTorch(ExitCode::Usage, "the backward to the weights", [&] {
-    std::vector<ValueGradients> sums = byAttribute(split_->walkToWeights());
-    split_.reset();
+    GraphWalk &walk = memory().walkToWeights;
+    const auto ended = atScopeEnd([&] { walk.clear(); });
+    lists_->split.walkToWeights(walk);
+    std::vector<ValueGradients> sums = byAttribute(walk.found);
+    lists_->split.clear();
     return sums;
   });
 }

@@ -3,8 +3,6 @@
 #pragma once
 
 #include "ir/autograd/GradLeaf.h"
-#include "ir/autograd/SplitWalk.h"
-#include "ir/autograd/StartNode.h"
 #include "ir/support/Error.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
@@ -17,8 +15,8 @@
 
 namespace pipec {
 
-/// One gradient per tensor of a value, in the order of forEachTensor; undefined: none reached it.
-using ValueGradients = std::vector<at::Tensor>;
+class TapeMemory;
+struct TapeLists;
 
 /// A weight or other attribute of a stage.
 struct TapedAttribute {
@@ -57,8 +55,9 @@ private:
     std::vector<GradLeaf> uses;       // Together: one
   };
 
-  /// One value per use: the aliases, and of what is not trained the current values.
-  std::vector<c10::IValue> arguments(llvm::ArrayRef<TapedAttribute> attributes) const;
+  /// Adds one value per use: the aliases, and of what is not trained the current values.
+  void addArguments(llvm::ArrayRef<TapedAttribute> attributes,
+                    std::vector<c10::IValue> &values) const;
 
   WeightUses kind_;
   bool isReusable_ = true; // a stage may write into a container of weights
@@ -79,17 +78,19 @@ private:
 class StageTape {
 public:
   using Run = llvm::function_ref<llvm::Expected<std::vector<c10::IValue>>(
-      std::vector<c10::IValue> inputs, std::vector<c10::IValue> uses)>;
+      std::vector<c10::IValue> inputs, llvm::ArrayRef<c10::IValue> uses)>;
 
   /// `run` gets one value per input port and one per weight use, and gives one per output port.
   /// Grad mode must be on; the graph optimiser off. Errors: those of `run`.
-  static llvm::Expected<StageTape> record(const std::vector<c10::IValue> &inputs,
+  static llvm::Expected<StageTape> record(std::vector<c10::IValue> inputs,
                                           llvm::ArrayRef<TapedAttribute> attributes,
                                           WeightUses uses, Run run);
-  /// The same with weights that fit `attributes`.
-  static llvm::Expected<StageTape> record(const std::vector<c10::IValue> &inputs,
+  /// The same with weights that fit `attributes`. `memory`: that of the stage's tapes; null: its
+  /// own.
+  static llvm::Expected<StageTape> record(std::vector<c10::IValue> inputs,
                                           llvm::ArrayRef<TapedAttribute> attributes,
-                                          std::shared_ptr<const EnteredWeights> weights, Run run);
+                                          std::shared_ptr<const EnteredWeights> weights, Run run,
+                                          std::shared_ptr<TapeMemory> memory = nullptr);
 
   /// Outside any graph; a tensor for which gradients are wanted says so by requires_grad.
   const std::vector<c10::IValue> &outputs() const { return outputs_; }
@@ -100,34 +101,43 @@ public:
   /// sum of what stages behind this one found for the same value, which then is the first summand,
   /// as in the unsplit model. LibTorch adds in place to a gradient that has no other
   /// holder, as it does there.
-  /// Used once. Errors: Usage with LibTorch's message.
-  llvm::Expected<StageGradients> backward(std::vector<ValueGradients> ofOutputs,
-                                          std::vector<ValueGradients> later);
+  /// Used once. The tensors of `ofOutputs` are taken, its list is not; the gradients of the inputs
+  /// are in the list of `later`. Errors: Usage with LibTorch's message.
+  llvm::Expected<StageGradients> backward(std::vector<ValueGradients> &&ofOutputs,
+                                          std::vector<ValueGradients> &&later);
 
   /// Why the backward cannot be split into two parts; empty: it can. Needs WeightUses::Apart.
-  std::string whyWhole() const;
+  const std::string &whyWhole() const;
 
   /// I: gradients of the inputs only. Memory that only I needs is free afterwards. Needs
-  /// WeightUses::Apart and no whyWhole(). Errors: as backward.
-  llvm::Expected<StageGradients> inputGradients(std::vector<ValueGradients> ofOutputs,
-                                                std::vector<ValueGradients> later);
+  /// WeightUses::Apart and no whyWhole(). Arguments and errors: as backward.
+  llvm::Expected<StageGradients> inputGradients(std::vector<ValueGradients> &&ofOutputs,
+                                                std::vector<ValueGradients> &&later);
   /// W, after I: gradients of the attributes, uses summed from the last to the first, which is the
   /// engine's order. Errors: as backward.
   llvm::Expected<std::vector<ValueGradients>> weightGradients();
 
 private:
-  StartNode::Roots rootsOf(std::vector<ValueGradients> ofOutputs,
-                           std::vector<ValueGradients> later) const;
-  torch::autograd::edge_list inputEdges() const;
-  torch::autograd::edge_list weightEdges() const;
-  std::vector<ValueGradients> byPort(llvm::ArrayRef<at::Tensor> found) const;
+  struct GiveBack {
+    std::shared_ptr<TapeMemory> memory;
+    void operator()(TapeLists *lists) const;
+  };
+
+  StageTape(std::shared_ptr<const EnteredWeights> weights, std::shared_ptr<TapeMemory> memory);
+  TapeMemory &memory() const { return *lists_.get_deleter().memory; }
+
+  void addRoots(llvm::MutableArrayRef<ValueGradients> ofOutputs,
+                llvm::MutableArrayRef<ValueGradients> later) const;
+  void addInputEdges(std::vector<torch::autograd::Edge> &edges) const;
+  void addWeightEdges(std::vector<torch::autograd::Edge> &edges) const;
+  void forgetOutputs();
+  std::vector<ValueGradients> byPort(llvm::MutableArrayRef<at::Tensor> found,
+                                     std::vector<ValueGradients> &&list) const;
   std::vector<ValueGradients> byAttribute(llvm::ArrayRef<at::Tensor> found) const;
 
-  std::vector<std::vector<GradLeaf>> inputs_; // per port, per tensor
   std::shared_ptr<const EnteredWeights> weights_;
-  std::vector<std::vector<torch::autograd::Edge>> made_; // per output port, per tensor
+  std::unique_ptr<TapeLists, GiveBack> lists_;
   std::vector<c10::IValue> outputs_;
-  mutable std::optional<SplitWalk> split_;
 };
 
 } // namespace pipec

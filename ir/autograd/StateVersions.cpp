@@ -1,6 +1,7 @@
 #include "ir/autograd/StateVersions.h"
 
 #include "ir/autograd/GradLeaf.h"
+#include "ir/support/Llvm.h"
 #include "ir/values/MapTensors.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -8,30 +9,11 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
 
-#include <set>
-#include <unordered_map>
+#include <algorithm>
 
 namespace pipec {
 
 namespace {
-
-bool isStateApart(const StageModule &module, const StagePlan &plan,
-                  llvm::ArrayRef<size_t> written) {
-  std::set<const void *> memory; // only looked up
-  for (size_t i : written)
-    forEachTensor(module.attribute(i), [&](const at::Tensor &tensor) {
-      if (tensor.defined() && tensor.has_storage())
-        memory.insert(tensor.storage().unsafeGetStorageImpl());
-    });
-  bool apart = true;
-  for (size_t i = 0; i < plan.attributes.size(); ++i)
-    forEachTensor(module.attribute(i), [&](const at::Tensor &tensor) {
-      if (tensor.defined() && tensor.has_storage() &&
-          memory.count(tensor.storage().unsafeGetStorageImpl()))
-        apart = apart && llvm::is_contained(written, i);
-    });
-  return apart;
-}
 
 /// Tapes keep the tensor's old memory with the old count of writes.
 void moveTensorTo(const at::Tensor &memory, const at::Tensor &tensor) {
@@ -49,18 +31,40 @@ std::vector<size_t> writtenAttributes(const StagePlan &plan) {
   return written;
 }
 
-void renewState(StageModule &module, const StagePlan &plan, llvm::ArrayRef<size_t> written) {
+bool StateRenewal::isStateApart(const StageModule &module, const StagePlan &plan,
+                                llvm::ArrayRef<size_t> written) {
+  for (size_t i : written)
+    forEachTensor(module.attribute(i), [&](const at::Tensor &tensor) {
+      if (tensor.defined() && tensor.has_storage())
+        memory_.insert(tensor.storage().unsafeGetStorageImpl());
+    });
+  bool apart = true;
+  for (size_t i = 0; i < plan.attributes.size(); ++i)
+    forEachTensor(module.attribute(i), [&](const at::Tensor &tensor) {
+      if (tensor.defined() && tensor.has_storage() &&
+          memory_.count(tensor.storage().unsafeGetStorageImpl()))
+        apart = apart && llvm::is_contained(written, i);
+    });
+  return apart;
+}
+
+void StateRenewal::renew(StageModule &module, const StagePlan &plan,
+                         llvm::ArrayRef<size_t> written) {
+  const auto ended = atScopeEnd([&] {
+    memory_.clear();
+    copies_.clear();
+  });
   if (!isStateApart(module, plan, written))
     return;
-  std::vector<c10::IValue> now;
   for (size_t i : written)
-    now.push_back(module.attribute(i));
-  std::vector<c10::IValue> copies = copiesThatShare(now);
-  for (size_t i = 0; i < now.size(); ++i) {
-    if (now[i].isTensor() && mayHaveGradient(now[i].toTensor()))
-      moveTensorTo(copies[i].toTensor(), now[i].toTensor());
+    copies_.push_back(module.attribute(i));
+  sharing_.replace(copies_);
+  for (size_t k = 0; k < written.size(); ++k) {
+    const c10::IValue &now = module.attribute(written[k]);
+    if (now.isTensor() && mayHaveGradient(now.toTensor()))
+      moveTensorTo(copies_[k].toTensor(), now.toTensor());
     else
-      module.setAttribute(written[i], std::move(copies[i]));
+      module.setAttribute(written[k], std::move(copies_[k]));
   }
 }
 
@@ -79,72 +83,62 @@ at::Tensor bytesOf(const c10::Storage &storage, int64_t begin, int64_t end) {
   return view.set_(storage, begin, {end - begin}, {1});
 }
 
-namespace {
+static bool isPlainTensor(const at::Tensor &tensor) {
+  return tensor.layout() == at::kStrided && !tensor.is_quantized();
+}
 
-/// Copies of what some tensors use of their storages. A micro-batch is a view of the whole batch.
-class SharingCopies {
-public:
-  void add(const at::Tensor &tensor) {
-    if (!tensor.defined() || !isPlain(tensor) || tensor.numel() == 0)
-      return;
-    auto [begin, end] = rangeOf(tensor);
-    begin -= begin % kAlignment; // operators may compute other bits at other alignments
-    auto [known, isNew] = parts_.try_emplace(tensor.storage().unsafeGetStorageImpl());
-    Part &part = known->second;
-    part = isNew ? Part{tensor.storage(), begin, end, {}}
-                 : Part{part.storage, std::min(part.begin, begin), std::max(part.end, end), {}};
+void SharingCopies::add(const at::Tensor &tensor) {
+  if (!tensor.defined() || !isPlainTensor(tensor) || tensor.numel() == 0)
+    return;
+  auto [begin, end] = rangeOf(tensor);
+  begin -= begin % kAlignment; // operators may compute other bits at other alignments
+  auto [known, isNew] = parts_.try_emplace(tensor.storage().unsafeGetStorageImpl());
+  Part &part = known->second;
+  part = isNew ? Part{tensor.storage(), begin, end, {}}
+               : Part{part.storage, std::min(part.begin, begin), std::max(part.end, end), {}};
+}
+
+at::Tensor SharingCopies::copyOf(const at::Tensor &tensor) {
+  if (!tensor.defined())
+    return tensor;
+  at::Tensor &result = tensors_[tensor.unsafeGetTensorImpl()];
+  if (!result.defined()) {
+    result = isPlainTensor(tensor) && tensor.numel() > 0 ? onCopiedMemory(tensor) : tensor.clone();
+    if (tensor.requires_grad())
+      result.requires_grad_();
   }
+  return result;
+}
 
-  at::Tensor copyOf(const at::Tensor &tensor) {
-    if (!tensor.defined())
-      return tensor;
-    at::Tensor &result = tensors_[tensor.unsafeGetTensorImpl()];
-    if (!result.defined()) {
-      result = isPlain(tensor) && tensor.numel() > 0 ? onCopiedMemory(tensor) : tensor.clone();
-      if (tensor.requires_grad())
-        result.requires_grad_();
-    }
-    return result;
-  }
+at::Tensor SharingCopies::onCopiedMemory(const at::Tensor &tensor) {
+  Part &part = parts_.find(tensor.storage().unsafeGetStorageImpl())->second;
+  if (!part.copy.defined())
+    part.copy = bytesOf(part.storage, part.begin, part.end).clone();
+  const int64_t skipped = part.begin / static_cast<int64_t>(tensor.element_size());
+  return at::empty({0}, tensor.options().requires_grad(false))
+      .set_(part.copy.storage(), tensor.storage_offset() - skipped, tensor.sizes(),
+            tensor.strides());
+}
 
-private:
-  static constexpr int64_t kAlignment = 64; // bytes; of memory from LibTorch
-  struct Part {
-    c10::Storage storage;
-    int64_t begin = 0, end = 0;
-    at::Tensor copy;
-  };
-
-  static bool isPlain(const at::Tensor &tensor) {
-    return tensor.layout() == at::kStrided && !tensor.is_quantized();
-  }
-
-  at::Tensor onCopiedMemory(const at::Tensor &tensor) {
-    Part &part = parts_.find(tensor.storage().unsafeGetStorageImpl())->second;
-    if (!part.copy.defined())
-      part.copy = bytesOf(part.storage, part.begin, part.end).clone();
-    const int64_t skipped = part.begin / static_cast<int64_t>(tensor.element_size());
-    return at::empty({0}, tensor.options().requires_grad(false))
-        .set_(part.copy.storage(), tensor.storage_offset() - skipped, tensor.sizes(),
-              tensor.strides());
-  }
-
-  std::unordered_map<const void *, at::Tensor> tensors_; // by identity; only looked up
-  std::unordered_map<const void *, Part> parts_;         // by storage; only looked up
-};
-
-} // namespace
+void SharingCopies::replace(llvm::MutableArrayRef<c10::IValue> values) {
+  c10::AutoGradMode noGrad(false);
+  const auto ended = atScopeEnd([&] {
+    tensors_.clear();
+    parts_.clear();
+    kept_.clear();
+  });
+  for (const c10::IValue &value : values)
+    forEachTensor(value, [&](const at::Tensor &tensor) { add(tensor); });
+  // All values stay until the last one is copied: another tensor could get the address of one.
+  kept_.assign(values.begin(), values.end());
+  for (c10::IValue &value : values)
+    value = mapTensors(value, [&](const at::Tensor &tensor) { return copyOf(tensor); });
+}
 
 std::vector<c10::IValue> copiesThatShare(llvm::ArrayRef<c10::IValue> values) {
-  c10::AutoGradMode noGrad(false);
-  SharingCopies copies;
-  for (const c10::IValue &value : values)
-    forEachTensor(value, [&](const at::Tensor &tensor) { copies.add(tensor); });
-  std::vector<c10::IValue> results;
-  for (const c10::IValue &value : values)
-    results.push_back(
-        mapTensors(value, [&](const at::Tensor &tensor) { return copies.copyOf(tensor); }));
-  return results;
+  std::vector<c10::IValue> copies = values.vec();
+  SharingCopies().replace(copies);
+  return copies;
 }
 
 } // namespace pipec

@@ -24,7 +24,8 @@ struct NormCallsOfThread {
 };
 thread_local NormCalls *NormCallsOfThread::current = nullptr;
 
-NormCalls::NormCalls() : outer_(std::exchange(NormCallsOfThread::current, this)) {}
+NormCalls::NormCalls(std::vector<NormCall> memory)
+    : calls_(std::move(memory)), outer_(std::exchange(NormCallsOfThread::current, this)) {}
 NormCalls::~NormCalls() { NormCallsOfThread::current = outer_; }
 std::vector<NormCall> NormCalls::take() { return std::exchange(calls_, {}); }
 

@@ -27,10 +27,10 @@ struct NormCall {
 /// before the first run.
 size_t deferBatchNorms(torch::jit::Block &block);
 
-/// While alive, collects the calls of this thread.
+/// While alive, collects the calls of this thread. `memory`: an empty list, which is used again.
 class NormCalls {
 public:
-  NormCalls();
+  explicit NormCalls(std::vector<NormCall> memory = {});
   ~NormCalls();
   NormCalls(const NormCalls &) = delete;
   NormCalls &operator=(const NormCalls &) = delete;

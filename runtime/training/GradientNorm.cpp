@@ -17,6 +17,7 @@ at::Tensor totalNorm(llvm::ArrayRef<at::Tensor> norms) {
   if (norms.empty())
     return at::zeros({});
   std::vector<at::Tensor> together; // of several devices; stack() takes the widest dtype
+  together.reserve(norms.size());
   for (const at::Tensor &norm : norms)
     together.push_back(norm.to(norms.front().device()));
   return at::linalg_vector_norm(at::stack(together), 2.0);

@@ -12,6 +12,7 @@ namespace pipec {
 std::vector<at::Tensor> rootScales(const std::vector<int64_t> &samples, LossReduction reduction) {
   const auto all = std::accumulate(samples.begin(), samples.end(), int64_t(0));
   std::vector<at::Tensor> scales;
+  scales.reserve(samples.size());
   for (int64_t count : samples) {
     const double part = reduction == LossReduction::Sum || all == 0
                             ? 1

@@ -17,6 +17,7 @@ bool isFiniteNumber(const at::Tensor &number) { return std::isfinite(number.item
 
 at::Tensor normOf(const StepNumbers &numbers) {
   std::vector<at::Tensor> norms;
+  norms.reserve(numbers.size());
   for (const auto &[number, value] : numbers)
     if (number >= 0)
       norms.push_back(value);

@@ -16,6 +16,7 @@
 #include "runtime/Pipeline.h"
 #include "runtime/StageTraining.h"
 #include "runtime/transport/InProcess.h"
+#include "tests/support/CountedNews.h"
 #include "tests/support/TestModels.h"
 
 #include <fmt/format.h>
@@ -28,13 +29,11 @@
 #include <torch/csrc/jit/serialization/import.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <new>
 
 using namespace pipec;
 
@@ -43,55 +42,18 @@ llvm::ExitOnError must; // a benchmark that fails says why
 namespace ag = torch::autograd;
 namespace jit = torch::jit;
 
-/// The linker's: where the code of this program lies. LibTorch's lies in its libraries.
-extern "C" const char __executable_start, etext;
-
-namespace {
-
-thread_local size_t news = 0;
-std::atomic<size_t> ownNews = 0; // of all threads
-
-void *counted(std::size_t size, std::size_t alignment, const void *caller) {
-  ++news;
-  const char *const at = static_cast<const char *>(caller);
-  if (at >= &__executable_start && at < &etext)
-    ownNews.fetch_add(1, std::memory_order_relaxed);
-  void *memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
-  if (!memory)
-    throw std::bad_alloc();
-  return memory;
-}
-
-} // namespace
-
-[[gnu::noinline]] void *operator new(std::size_t size) {
-  return counted(size, 16, __builtin_return_address(0));
-}
-[[gnu::noinline]] void *operator new[](std::size_t size) {
-  return counted(size, 16, __builtin_return_address(0));
-}
-[[gnu::noinline]] void *operator new(std::size_t size, std::align_val_t alignment) {
-  return counted(size, static_cast<std::size_t>(alignment), __builtin_return_address(0));
-}
-void operator delete(void *memory) noexcept { std::free(memory); }
-void operator delete[](void *memory) noexcept { std::free(memory); }
-void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void *memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void *memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void *memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-
 namespace {
 
 /// The median time and number of calls of operator new of one kind of action.
 class Meter {
 public:
   template <typename Body> auto run(Body &&body) {
-    const size_t before = news, ownBefore = ownNews;
+    const size_t before = test::newsOfThread(), ownBefore = test::ownNews();
     const auto start = std::chrono::steady_clock::now();
     auto result = body();
     const auto end = std::chrono::steady_clock::now();
-    const auto calls = static_cast<double>(news - before);
-    own_.push_back(static_cast<double>(ownNews - ownBefore));
+    const auto calls = static_cast<double>(test::newsOfThread() - before);
+    own_.push_back(static_cast<double>(test::ownNews() - ownBefore));
     times_.push_back(static_cast<double>((end - start) / std::chrono::nanoseconds(1)) / 1e3);
     news_.push_back(calls);
     return result;
@@ -208,17 +170,20 @@ void training(const std::string &artifact, size_t actions) {
   BareMeters bare;
   Meter forward, backward, splitForward, toInput, toWeight;
   std::pair<Fence, Fence> busy;
+  std::vector<ValueGradients> ofOutputs(1), ofInputs(1); // a rank keeps these lists
   for (bool split : {false, true}) {
     trained.begin();
     for (size_t i = 0; i < actions; ++i) {
       bareTraining(stage, x, w, split, bare);
       const auto k = static_cast<int64_t>(i);
       ReadyValue input{x, {}};
-      (split ? splitForward : forward).run([&] {
+      stage.executor->reuse((split ? splitForward : forward).run([&] {
         return must(trained.forward({0, 0, i}, input, {split, false}, busy));
-      });
-      (split ? toInput : backward).run([&] {
-        return must(trained.backward(k, split, {{one}}, {{}}, busy));
+      }));
+      ofOutputs[0].assign(1, one);
+      ofInputs[0].clear();
+      ofInputs = (split ? toInput : backward).run([&] {
+        return must(trained.backward(k, split, std::move(ofOutputs), std::move(ofInputs), busy));
       });
       if (split)
         toWeight.run([&] {

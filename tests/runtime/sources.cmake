@@ -25,4 +25,8 @@ list(APPEND PIPEC_RUNTIME_SOURCES
   runtime/StreamOrderTest.cpp
   support/streams/StreamDevice.cpp
   support/streams/StreamMonitor.cpp
-  runtime/ReplicasTest.cpp)
+  runtime/ReplicasTest.cpp
+  runtime/OwnNewsTest.cpp
+  support/CountedNews.cpp)
+# Its operators new and delete are no other file's to inline, so it is compiled alone.
+set_source_files_properties(support/CountedNews.cpp PROPERTIES COMPILE_DEFINITIONS PIPEC_COUNTS_NEWS SKIP_PRECOMPILE_HEADERS ON)

@@ -2,6 +2,7 @@
 // free after the first.
 #include "ir/autograd/StageTape.h"
 
+#include "ir/autograd/TapeMemory.h"
 #include "ir/autograd/TrainingSettings.h"
 #include "tests/support/Matchers.h"
 
@@ -381,6 +382,104 @@ TEST_F(StageTapeTest, aStageMayWriteIntoWhatItReceives) {
   });
   const StageGradients found = llvm::cantFail(tape.backward({{at::ones({3})}}, {{}}));
   EXPECT_TRUE(sameBits(found.inputs[0][0], at::full({3}, 3.0)));
+}
+
+/// Tapes of one stage, which share their memory: several alive, whole and split, ended in any
+/// order.
+TEST_F(StageTapeTest, tapesWithTheMemoryOfEndedOnesGiveTheSameBits) {
+  const at::Tensor a = weight({4, 4}), b = weight({4, 4}), gy = at::randn({3, 4});
+  const std::vector<TapedAttribute> weights = {{a, 1}, {b, 1}};
+  const auto memory = std::make_shared<TapeMemory>();
+  auto shared = [&](const at::Tensor &x, WeightUses uses) {
+    const auto entered = std::make_shared<const EnteredWeights>(weights, uses);
+    return llvm::cantFail(StageTape::record({x}, weights, entered, block, memory));
+  };
+  for (int round = 0; round < 3; ++round) {
+    const at::Tensor x = weight({3, 4}), y = weight({3, 4}), z = at::randn({3, 4});
+    StageTape whole = shared(x, WeightUses::Together);
+    std::optional<StageTape> split = shared(y, WeightUses::Apart);
+    StageTape frozen = shared(z, WeightUses::Together); // its input has no gradient
+    ASSERT_EQ(split->whyWhole(), "");
+    const StageGradients toInput = llvm::cantFail(split->inputGradients({{gy}, {}}, {{}}));
+    const StageGradients ofFrozen = llvm::cantFail(frozen.backward({{gy}, {}}, {{}}));
+    const std::vector<ValueGradients> toWeights = llvm::cantFail(split->weightGradients());
+    split.reset();
+    const StageGradients ofWhole = llvm::cantFail(whole.backward({{gy}, {}}, {{}}));
+    auto expected = [&](const at::Tensor &input) {
+      StageTape fresh = record({input}, weights, WeightUses::Together, block);
+      return llvm::cantFail(fresh.backward({{gy}, {}}, {{}}));
+    };
+    const StageGradients ofX = expected(x), ofY = expected(y), ofZ = expected(z);
+    EXPECT_TRUE(sameBits(ofWhole.inputs[0][0], ofX.inputs[0][0])) << round;
+    EXPECT_TRUE(sameBits(toInput.inputs[0][0], ofY.inputs[0][0])) << round;
+    EXPECT_FALSE(ofFrozen.inputs[0][0].defined()) << round;
+    for (size_t k = 0; k < 2; ++k) {
+      EXPECT_TRUE(sameBits(ofWhole.attributes[k][0], ofX.attributes[k][0])) << round;
+      EXPECT_TRUE(sameBits(toWeights[k][0], ofY.attributes[k][0])) << round;
+      EXPECT_TRUE(sameBits(ofFrozen.attributes[k][0], ofZ.attributes[k][0])) << round;
+    }
+  }
+}
+
+TEST_F(StageTapeTest, theMemoryOfEndedTapesHoldsNoTensor) {
+  const at::Tensor a = weight({4, 4});
+  const std::vector<TapedAttribute> weights = {{a, 1}};
+  const auto entered = std::make_shared<const EnteredWeights>(weights, WeightUses::Apart);
+  const auto memory = std::make_shared<TapeMemory>();
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> made;
+  auto note = [&](const at::Tensor &tensor) {
+    made.push_back(tensor.storage().getWeakStorageImpl());
+    return tensor;
+  };
+  auto run = [&](Values in, Values w) -> llvm::Expected<Values> {
+    const at::Tensor h = note(at::tanh(in[0].toTensor()));
+    return Values{note(at::matmul(h, w[0].toTensor()))};
+  };
+  auto fails = [&](Values in, Values) -> llvm::Expected<Values> {
+    note(at::tanh(in[0].toTensor()));
+    return makeError(ExitCode::Usage, "the stage fails");
+  };
+  auto recorded = [&](StageTape::Run body) {
+    const at::Tensor x = note(weight({3, 4}));
+    return StageTape::record({x}, weights, entered, body, memory);
+  };
+  {
+    StageTape dropped = llvm::cantFail(recorded(run));
+    StageTape whole = llvm::cantFail(recorded(run)), split = llvm::cantFail(recorded(run));
+    ASSERT_EQ(split.whyWhole(), "");
+    llvm::cantFail(whole.backward({{note(at::ones({3, 4}))}}, {{note(at::ones({3, 4}))}}));
+    llvm::cantFail(split.inputGradients({{note(at::ones({3, 4}))}}, {{}}));
+    llvm::cantFail(split.weightGradients());
+    // A gradient of another shape.
+    StageTape refused = llvm::cantFail(recorded(run));
+    llvm::consumeError(refused.backward({{note(at::ones({7, 4}))}}, {{}}).takeError());
+    llvm::consumeError(recorded(fails).takeError());
+  }
+  for (size_t i = 0; i < made.size(); ++i)
+    EXPECT_TRUE(made[i].expired()) << i;
+}
+
+TEST_F(StageTapeTest, aHookOnAnInputEndsWithItsTape) {
+  const at::Tensor a = weight({4, 4}), gy = at::ones({3, 4});
+  const std::vector<TapedAttribute> weights = {{a, 1}};
+  const auto entered = std::make_shared<const EnteredWeights>(weights, WeightUses::Together);
+  const auto memory = std::make_shared<TapeMemory>();
+  size_t calls = 0;
+  auto backwardOf = [&](bool hooks) {
+    auto run = [&](Values in, Values w) -> llvm::Expected<Values> {
+      if (hooks)
+        in[0].toTensor().register_hook([&](const at::Tensor &) { ++calls; });
+      return Values{at::matmul(in[0].toTensor(), w[0].toTensor())};
+    };
+    const at::Tensor x = weight({3, 4});
+    StageTape tape = llvm::cantFail(StageTape::record({x}, weights, entered, run, memory));
+    llvm::cantFail(tape.backward({{gy}}, {{}}));
+  };
+  backwardOf(/*hooks=*/true);
+  const size_t once = calls;
+  EXPECT_GT(once, 0u);
+  backwardOf(/*hooks=*/false);
+  EXPECT_EQ(calls, once);
 }
 
 } // namespace

@@ -1,6 +1,5 @@
-#include "ir/autograd/StartNode.h"
+#include "ir/autograd/GraphWalk.h"
 
-#include "ir/autograd/DirectWalk.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <ATen/ops/ones.h>
@@ -26,36 +25,48 @@ private:
 
 } // namespace
 
-void StartNode::Roots::add(const ag::Edge &edge, at::Tensor gradient) {
+void WalkRoots::add(const ag::Edge &edge, at::Tensor gradient) {
   if (!edge.function || !gradient.defined())
     return;
   edges.push_back(edge);
   gradients.push_back(std::move(gradient));
 }
 
-std::vector<at::Tensor> StartNode::walk(Roots roots, const ag::edge_list &wanted, bool keepGraph) {
+void GraphWalk::run(bool keepGraph) {
+  found.assign(wanted.size(), at::Tensor());
   if (roots.edges.empty() ||
       llvm::none_of(wanted, [](const ag::Edge &edge) { return edge.function != nullptr; }))
-    return std::vector<at::Tensor>(wanted.size());
-  if (DirectWalk walk(roots.edges, wanted); walk.isPossible())
-    return walk.run(std::move(roots.gradients), keepGraph);
+    return;
+  if (direct_.begin(roots.edges, wanted))
+    direct_.run(roots.edges, roots.gradients, keepGraph, found);
+  else
+    runEngine(keepGraph);
+}
+
+void GraphWalk::runEngine(bool keepGraph) {
   ag::edge_list asked;
   for (const ag::Edge &edge : wanted)
     if (edge.function)
       asked.push_back(edge);
-  std::vector<at::Tensor> result(wanted.size());
   const at::Tensor signal = at::ones({});
   auto start = std::make_shared<Start>(std::move(roots.gradients));
   start->add_input_metadata(signal);
   start->set_next_edges(std::move(roots.edges));
-  ag::variable_list found = ag::Engine::get_default_engine().execute(
+  ag::variable_list gradients = ag::Engine::get_default_engine().execute(
       {ag::Edge(std::move(start), 0)}, {signal}, keepGraph, /*create_graph=*/false,
       /*accumulate_grad=*/false, asked);
   size_t at = 0;
   for (size_t i = 0; i < wanted.size(); ++i)
     if (wanted[i].function)
-      result[i] = std::move(found[at++]);
-  return result;
+      found[i] = std::move(gradients[at++]);
+}
+
+void GraphWalk::clear() {
+  direct_.clear();
+  roots.edges.clear();
+  roots.gradients.clear();
+  wanted.clear();
+  found.clear();
 }
 
 } // namespace pipec
