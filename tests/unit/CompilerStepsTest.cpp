@@ -230,15 +230,19 @@ TEST(OperatorTimes, HaveABackwardWhereAskedFor) {
   EXPECT_EQ(row(4).keptBytes, 0);  // neg keeps nothing
 }
 
-/// A difference is said, and why there is nothing to compare with.
+/// A large difference is said, and why there is nothing to compare with. The table's times add up to
+/// those of the whole model.
 TEST(OperatorTimes, BackwardsAreHeldAgainstTheWholeModels) {
   TimingRequest request;
   request.budgetNs = 1;
   request.backward = true;
+  double backwardMs = 0; // of the last table
   auto notesOf = [&](const std::string &text, const std::vector<c10::IValue> &inputs) {
     Model flat = take(parseModel(text));
     std::vector<std::string> notes;
-    static_cast<void>(take(timeOperators(flat, notes, inputs, request)));
+    const CostTable table = take(timeOperators(flat, notes, inputs, request));
+    const CostRow sum = table.sum(0, table.rows.size());
+    backwardMs = static_cast<double>(sum.inputGradNs + sum.weightGradNs) / 1e6;
     return llvm::join(notes, "; ");
   };
   // What no result is made from has a backward of its own, and no part in the whole model's.
@@ -251,7 +255,10 @@ TEST(OperatorTimes, BackwardsAreHeldAgainstTheWholeModels) {
   chain += "    return (%0)\n}\n";
   const std::string steps = notesOf(chain, {at::ones({2, 8})});
   EXPECT_NE(steps.find("the operators' backwards add up to "), std::string::npos) << steps;
-  EXPECT_NE(steps.find(" ms, the whole model's takes "), std::string::npos) << steps;
+  const std::string takes = " ms, the whole model's takes ";
+  ASSERT_NE(steps.find(takes), std::string::npos) << steps;
+  EXPECT_NEAR(std::stod(steps.substr(steps.find(takes) + takes.size())), backwardMs, 0.002)
+      << steps; // one run: exact, as far as the note's digits go
   EXPECT_NE(steps.find("larger --cost-budget"), std::string::npos) << steps;
   request.mostBytes = 100; // half of what the machine has
   const std::string large = notesOf(chain, {at::ones({2, 8})});
