@@ -2,6 +2,7 @@
 
 #include "ir/schedule/Program.h"
 
+#include <algorithm>
 #include <deque>
 
 namespace pipec {
@@ -38,8 +39,27 @@ OpMemory::OpMemory(const Plan &plan, const RunShape &shape, const ProgramCosts &
   }
 }
 
+int64_t OpMemory::sentBytes(const Op &message) const {
+  return costs_.sentBytes.empty() || message.payload != Payload::Activation
+             ? bytesOf(message)
+             : costs_.sentBytes[message.channel];
+}
+
+int64_t OpMemory::mostDuring(const Op &op) const {
+  const int64_t left = atStart(op);
+  if (costs_.room.empty() || !isCompute(op.kind))
+    return left;
+  const OpRoom &room = costs_.room[op.stage];
+  const int64_t needed = op.kind == OpKind::Forward     ? room.forward
+                         : op.kind == OpKind::Recompute ? room.recompute
+                         : op.kind == OpKind::Backward  ? room.backward
+                         : op.kind == OpKind::InputGrad ? room.inputGrad
+                                                        : room.weightGrad;
+  return std::max(left, needed);
+}
+
 int64_t OpMemory::atStart(const Op &op) const {
-  if (op.kind == OpKind::Post)
+  if (op.kind == (costs_.takesAllocate ? OpKind::Take : OpKind::Post))
     return bytesOf(op);
   if (op.kind == OpKind::Backward || op.kind == OpKind::InputGrad)
     return stages_[op.stage].madeGradients;
@@ -96,6 +116,7 @@ std::vector<MemoryPeak> memoryPeaks(const Program &program, const Plan &plan, co
     int64_t held = 0;
     for (size_t i = 0; i < program.ranks[r].size(); ++i) {
       const Op &op = program.ranks[r][i];
+      int64_t most = held + memory.mostDuring(op);
       held += memory.atStart(op);
       if (op.kind == OpKind::Send) {
         std::deque<int64_t> &sent = waiting[op.lane];
@@ -103,11 +124,12 @@ std::vector<MemoryPeak> memoryPeaks(const Program &program, const Plan &plan, co
           held -= sent.front();
           sent.pop_front();
         }
-        sent.push_back(memory.bytesOf(op));
+        sent.push_back(memory.sentBytes(op));
         held += sent.back();
+        most = held;
       }
-      if (held > peaks[r].bytes)
-        peaks[r] = {held, i};
+      if (most > peaks[r].bytes)
+        peaks[r] = {most, i};
       held -= memory.atEnd(r, op);
     }
   }

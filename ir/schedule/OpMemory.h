@@ -10,7 +10,7 @@ namespace pipec {
 
 /// A forward keeps the values that its backward needs, and I and W free them. With recompute, the
 /// forward keeps what R needs, and R allocates the rest. A received value counts from its POST
-/// until the last stage of the rank that reads it has run; the part that the backward needs counts
+/// (or its TAKE) until the last stage of the rank that reads it has run; the part that the backward needs counts
 /// as the forward's. A received gradient counts until its backward has run. So do values and
 /// gradients between stages of one rank, from the op on that makes them. Transmitted weights stay.
 /// The caller counts the memory that a SEND holds.
@@ -19,8 +19,12 @@ public:
   OpMemory(const Plan &plan, const RunShape &shape, const ProgramCosts &costs);
 
   int64_t bytesOf(const Op &message) const { return bytes_[message.channel]; }
-  /// Bytes allocated when `op` begins: F, R, B, I, POST.
+  /// The same while a SEND waits for its TAKE.
+  int64_t sentBytes(const Op &message) const;
+  /// Bytes allocated when `op` begins: F, R, B, I, and POST or TAKE.
   int64_t atStart(const Op &op) const;
+  /// The most that `op` needs beyond what the rank held before it.
+  int64_t mostDuring(const Op &op) const;
   /// Bytes freed when `op` has run on `rank`: F, B, I, W.
   int64_t atEnd(size_t rank, const Op &op);
 

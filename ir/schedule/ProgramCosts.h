@@ -16,6 +16,11 @@ struct LinkCosts {
   int64_t transferNs(int64_t bytes) const;
 };
 
+/// The most bytes that the ops of a stage need at once beyond what their rank holds before them.
+struct OpRoom {
+  int64_t forward = 0, recompute = 0, backward = 0, inputGrad = 0, weightGrad = 0;
+};
+
 /// Times in nanoseconds. A list may be empty; its comment gives the default.
 struct ProgramCosts {
   std::vector<StageCosts> stages;
@@ -23,6 +28,12 @@ struct ProgramCosts {
   std::vector<int64_t> keptToRecompute; // per stage, bytes that F keeps until R; empty: none
   std::vector<int64_t> optimize;        // per stage, time of OPT; empty: none
   std::vector<int64_t> channelBytes;    // per channel; empty: as the plan says
+  /// Per channel, bytes of a value from its SEND to its TAKE: none if its stage keeps it for its
+  /// backward anyway. Empty: as channelBytes.
+  std::vector<int64_t> sentBytes;
+  std::vector<OpRoom> room; // per stage; empty: an op needs what it leaves
+  /// A received value has memory from its TAKE on, as inside one process, not from its POST on.
+  bool takesAllocate = false;
   LinkCosts link;                       // between two ranks that `linkOf` does not name
   std::vector<LinkCosts> links;
   /// (from, to) -> index into `links`. Pairs with the same link share it: its messages pass one
