@@ -2,7 +2,6 @@
 
 #include "ir/schedule/Program.h"
 
-#include <algorithm>
 #include <deque>
 
 namespace pipec {
@@ -46,16 +45,21 @@ int64_t OpMemory::sentBytes(const Op &message) const {
 }
 
 int64_t OpMemory::mostDuring(const Op &op) const {
-  const int64_t left = atStart(op);
   if (costs_.room.empty() || !isCompute(op.kind))
-    return left;
+    return atStart(op);
   const OpRoom &room = costs_.room[op.stage];
-  const int64_t needed = op.kind == OpKind::Forward     ? room.forward
-                         : op.kind == OpKind::Recompute ? room.recompute
-                         : op.kind == OpKind::Backward  ? room.backward
-                         : op.kind == OpKind::InputGrad ? room.inputGrad
-                                                        : room.weightGrad;
-  return std::max(left, needed);
+  switch (op.kind) {
+  case OpKind::Forward:
+    return room.forward;
+  case OpKind::Recompute:
+    return room.recompute;
+  case OpKind::Backward:
+    return room.backward;
+  case OpKind::InputGrad:
+    return room.inputGrad;
+  default: // WeightGrad
+    return room.weightGrad;
+  }
 }
 
 int64_t OpMemory::atStart(const Op &op) const {
@@ -131,6 +135,8 @@ std::vector<MemoryPeak> memoryPeaks(const Program &program, const Plan &plan, co
       if (most > peaks[r].bytes)
         peaks[r] = {most, i};
       held -= memory.atEnd(r, op);
+      if (held > peaks[r].bytes) // it left more than it needed at once
+        peaks[r] = {held, i};
     }
   }
   return peaks;

@@ -16,7 +16,8 @@ struct LinkCosts {
   int64_t transferNs(int64_t bytes) const;
 };
 
-/// The most bytes that the ops of a stage need at once beyond what their rank holds before them.
+/// The most bytes that the ops of a stage need at once beyond what their rank holds before them,
+/// with what they leave.
 struct OpRoom {
   int64_t forward = 0, recompute = 0, backward = 0, inputGrad = 0, weightGrad = 0;
 };

@@ -189,7 +189,7 @@ private:
       state.firstStart = now_;
     result_.peakBytes[rank] =
         std::max(result_.peakBytes[rank], state.held + memory_.mostDuring(op));
-    hold(rank, memory_.atStart(op));
+    state.held += memory_.atStart(op);
     note(rank, state.next, now_, state.end);
     result_.busy[rank] += state.end - now_;
     wake(rank, state.end);
