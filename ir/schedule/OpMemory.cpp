@@ -2,6 +2,7 @@
 
 #include "ir/schedule/Program.h"
 
+#include <algorithm>
 #include <deque>
 
 namespace pipec {
@@ -16,12 +17,20 @@ OpMemory::OpMemory(const Plan &plan, const RunShape &shape, const ProgramCosts &
       if (need.edge)
         ++readers_[*need.edge];
   localReaders_.assign(bytes_.size(), 0);
+  keepers_.assign(bytes_.size(), 0);
   for (size_t s = 0; s < stages_.size(); ++s) {
     for (const Need &need : demands_.of(s).forward) {
       if (!need.edge && plan.channels[need.channel].kind == Channel::Kind::Activation) {
         if (localReaders_[need.channel]++ == 0)
-          stages_[need.stage].madeValues += bytes_[need.channel];
+          stages_[need.stage].madeValues += localBytes(need.channel);
         stages_[s].readChannels.push_back(need.channel);
+        if (sharedBytes(need.channel) > 0) {
+          stages_[s].sharedRead.push_back(need.channel);
+          if (keepers_[need.channel]++ == 0) { // the maker, too
+            ++keepers_[need.channel];
+            stages_[need.stage].sharedMade.push_back(need.channel);
+          }
+        }
       }
       if (!need.edge || demands_.edges()[*need.edge].perRun())
         continue;
@@ -36,6 +45,14 @@ OpMemory::OpMemory(const Plan &plan, const RunShape &shape, const ProgramCosts &
         stages_[need.stage].madeGradients += bytes_[need.channel];
     }
   }
+}
+
+int64_t OpMemory::sharedBytes(size_t channel) const {
+  // With recompute the tapes are not there at once.
+  if (costs_.sentBytes.empty() || costs_.keptByReader.empty() || !shape_.train ||
+      !shape_.recompute.empty())
+    return 0;
+  return std::min(bytes_[channel] - costs_.sentBytes[channel], costs_.keptByReader[channel]);
 }
 
 int64_t OpMemory::sentBytes(const Op &message) const {
@@ -75,7 +92,11 @@ int64_t OpMemory::atStart(const Op &op) const {
   const int64_t made = stages_[op.stage].madeValues;
   if (!shape_.train)
     return made;
-  return made + (shape_.recomputes(op.stage, op.microBatch) ? keptToRecompute(op.stage) : whole);
+  int64_t shared = 0;
+  for (size_t channel : stages_[op.stage].sharedRead)
+    shared += sharedBytes(channel);
+  return made - shared +
+         (shape_.recomputes(op.stage, op.microBatch) ? keptToRecompute(op.stage) : whole);
 }
 
 bool OpMemory::isLastRead(size_t rank, size_t place, int64_t microBatch, size_t readers) {
@@ -84,6 +105,14 @@ bool OpMemory::isLastRead(size_t rank, size_t place, int64_t microBatch, size_t 
     return false;
   left_.erase(left);
   return true;
+}
+
+int64_t OpMemory::stillKept(size_t rank, llvm::ArrayRef<size_t> channels, int64_t microBatch) {
+  int64_t bytes = 0;
+  for (size_t channel : channels)
+    if (!isLastRead(rank, readers_.size() + bytes_.size() + channel, microBatch, keepers_[channel]))
+      bytes += sharedBytes(channel);
+  return bytes;
 }
 
 int64_t OpMemory::atEnd(size_t rank, const Op &op) {
@@ -97,15 +126,18 @@ int64_t OpMemory::atEnd(size_t rank, const Op &op) {
         bytes += bytes_[demands_.edges()[edge].channel];
     for (size_t channel : stage.readChannels)
       if (isLastRead(rank, readers_.size() + channel, op.microBatch, localReaders_[channel]))
-        bytes += bytes_[channel];
+        bytes += localBytes(channel);
     return bytes;
   }
   case OpKind::Backward:
-    return costs.heldByForward + stage.gradients;
+    return costs.heldByForward + stage.gradients -
+           stillKept(rank, stage.sharedMade, op.microBatch) -
+           stillKept(rank, stage.sharedRead, op.microBatch);
   case OpKind::InputGrad:
-    return costs.freedByInputGrad + stage.gradients;
+    return costs.freedByInputGrad + stage.gradients -
+           stillKept(rank, stage.sharedMade, op.microBatch);
   case OpKind::WeightGrad:
-    return costs.freedByWeightGrad();
+    return costs.freedByWeightGrad() - stillKept(rank, stage.sharedRead, op.microBatch);
   default:
     return 0;
   }

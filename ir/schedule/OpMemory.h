@@ -36,7 +36,16 @@ private:
     // Between stages of its rank:
     int64_t madeValues = 0, madeGradients = 0; // bytes that its forward and its backward make
     std::vector<size_t> readChannels;          // channels that its forward reads
+    // Of these channels both the maker and the readers keep the value, which is there once:
+    std::vector<size_t> sharedRead, sharedMade;
   };
+  /// Bytes of a value between stages of one rank, beyond those that its maker keeps.
+  int64_t localBytes(size_t channel) const {
+    return costs_.sentBytes.empty() ? bytes_[channel] : costs_.sentBytes[channel];
+  }
+  int64_t sharedBytes(size_t channel) const;
+  /// What the op of a backward frees less than its costs say, because others still keep it.
+  int64_t stillKept(size_t rank, llvm::ArrayRef<size_t> channels, int64_t microBatch);
   /// The last of `readers` stages of a rank has read a value: it is freed.
   bool isLastRead(size_t rank, size_t place, int64_t microBatch, size_t readers);
 
@@ -50,8 +59,10 @@ private:
   std::vector<int64_t> bytes_;       // per channel
   std::vector<size_t> readers_;      // per edge: stages of the receiving rank
   std::vector<size_t> localReaders_; // per channel: stages of the rank that makes it
+  std::vector<size_t> keepers_;      // per channel: stages of that rank that share its value
   std::vector<Stage> stages_;
-  /// Rank, place (an edge, or behind all of them a channel) and micro-batch: readers.
+  /// Rank, place (an edge, behind all of them a channel, behind these a shared one) and micro-batch:
+  /// readers.
   std::map<std::tuple<size_t, size_t, int64_t>, size_t> left_;
 };
 

@@ -32,6 +32,9 @@ struct ProgramCosts {
   /// Per channel, bytes of a value from its SEND to its TAKE: none if its stage keeps it for its
   /// backward anyway. Empty: as channelBytes.
   std::vector<int64_t> sentBytes;
+  /// Per channel, bytes of a value that a stage which reads it keeps for its backward: between
+  /// stages of one rank they may be those that its maker keeps. Empty: none.
+  std::vector<int64_t> keptByReader;
   std::vector<OpRoom> room; // per stage; empty: an op needs what it leaves
   /// A received value has memory from its TAKE on, as inside one process, not from its POST on.
   bool takesAllocate = false;

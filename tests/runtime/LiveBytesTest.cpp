@@ -28,9 +28,22 @@ enum class Layers {
   TanhFirst,
   /// silu(x @ w): F keeps two values, one of them what went over the cut before the stage.
   SiluLast,
+  /// tanh(x @ w): what goes over a cut is kept on both sides, and on one rank it is there once.
+  TanhLast,
   /// TanhFirst, and what stage 0 makes goes to stage 1, and to stage 2 as well.
   Skip,
 };
+
+const char *expressionOf(Layers layers) {
+  switch (layers) {
+  case Layers::SiluLast:
+    return "torch.silu(torch.matmul(x, self.w))";
+  case Layers::TanhLast:
+    return "torch.tanh(torch.matmul(x, self.w))";
+  default:
+    return "torch.matmul(torch.tanh(x), self.w)";
+  }
+}
 
 std::string compileLayers(Layers layers, size_t stages, RecomputeChoice recompute) {
   test::SavedModule model{.name = "Layers"};
@@ -42,9 +55,7 @@ std::string compileLayers(Layers layers, size_t stages, RecomputeChoice recomput
         {layer,
          {.name = fmt::format("Layer{}", i),
           .parameters = {{"w", at::eye(kWidth).set_requires_grad(true)}},
-          .source = layers == Layers::SiluLast
-                        ? "def forward(self, x):\n    return torch.silu(torch.matmul(x, self.w))\n"
-                        : "def forward(self, x):\n    return torch.matmul(torch.tanh(x), self.w)\n"}});
+          .source = fmt::format("def forward(self, x):\n    return {}\n", expressionOf(layers))}});
     source += fmt::format("    x = self.{}.forward(x)\n", layer);
     if (layers == Layers::Skip && i + 1 == kLayersPerStage)
       source += "    skipped = x\n";
@@ -200,7 +211,10 @@ struct MostRun {
 };
 
 const char *nameOf(Layers layers) {
-  return layers == Layers::TanhFirst ? "tanh" : layers == Layers::SiluLast ? "silu" : "skip";
+  return layers == Layers::TanhFirst  ? "tanh"
+         : layers == Layers::SiluLast ? "silu"
+         : layers == Layers::TanhLast ? "shared"
+                                      : "skip";
 }
 
 class MostBytes : public testing::TestWithParam<MostRun> {};
@@ -213,7 +227,7 @@ TEST_P(MostBytes, AreThoseOfOneMicroBatch) {
   const MostRun &run = GetParam();
   const std::string artifact = compileLayers(run.layers, run.stages, RecomputeChoice::Never);
   const NotedRun whole = noteRun(artifact, "gpipe", 1), split = noteRun(artifact, "zb-h1", 1);
-  const ProgramCosts costs = notedCosts(whole.plan, whole.step, split.step);
+  ProgramCosts costs = notedCosts(whole.plan, whole.step, split.step);
   for (size_t s = 0; s < run.stages; ++s) {
     // All values that F keeps, and those that it makes.
     EXPECT_GE(costs.stages[s].heldByForward, kLayersPerStage * kLayerBytes) << s;
@@ -221,6 +235,8 @@ TEST_P(MostBytes, AreThoseOfOneMicroBatch) {
     EXPECT_GE(costs.room[s].backward, kLayersPerStage * kWeightBytes) << s;
     EXPECT_GE(costs.room[s].weightGrad, kLayersPerStage * kWeightBytes) << s;
   }
+  if (run.layers == Layers::TanhLast) // a backward does not free what another stage still keeps
+    costs.room.clear();
   EXPECT_GE(compareOps(noteRun(artifact, run.schedule, kMicroBatches), costs),
             2 * kMicroBatches * run.stages);
 }
@@ -231,7 +247,8 @@ INSTANTIATE_TEST_SUITE_P(
                     MostRun{"v-min", 4, Layers::TanhFirst}, MostRun{"1f1b", 3, Layers::SiluLast},
                     MostRun{"zb-h2", 3, Layers::SiluLast},
                     MostRun{"interleaved-1f1b", 6, Layers::SiluLast},
-                    MostRun{"zb-v", 4, Layers::SiluLast}, MostRun{"gpipe", 3, Layers::Skip},
+                    MostRun{"zb-v", 4, Layers::SiluLast}, MostRun{"zb-v", 4, Layers::TanhLast},
+                    MostRun{"v-half", 4, Layers::TanhLast}, MostRun{"gpipe", 3, Layers::Skip},
                     MostRun{"1f1b", 3, Layers::Skip}, MostRun{"zb-h1", 3, Layers::Skip}),
     [](const testing::TestParamInfo<MostRun> &one) {
       std::string name = one.param.schedule + "_" + nameOf(one.param.layers);

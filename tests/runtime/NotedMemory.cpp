@@ -129,27 +129,42 @@ int64_t largestSum(std::vector<std::pair<int64_t, int64_t>> changes /*time, byte
 
 /// Walks through the ops of a stage that has a rank of its own.
 void noteStage(const NotedStep &step, size_t stage, const Plan &plan, ProgramCosts &costs) {
-  int64_t values = 0, gradients = 0; // received
-  bool ran = false;
+  int64_t gradients = 0, ran = 0; // bytes received since F; when F began
   StageCosts &bytes = costs.stages[stage];
   OpRoom &room = costs.room[stage];
+  auto bytesOf = [&](llvm::function_ref<bool(const Piece &)> isOne) {
+    int64_t sum = 0;
+    for (const Piece &piece : step.pieces)
+      if (piece.by == step.threads[stage] && piece.bytes > kNumberBytes && isOne(piece))
+        sum += piece.bytes;
+    return sum;
+  };
   for (const NotedOp &noted : step.ranks[stage]) {
     const int64_t held = step.heldBefore(stage, noted), most = step.mostDuring(stage, noted);
     switch (noted.op.kind) {
     case OpKind::Take:
-      (ran ? gradients : values) += costs.bytesOf(plan, noted.op.channel);
+      if (ran > 0)
+        gradients += costs.bytesOf(plan, noted.op.channel);
       break;
     case OpKind::Forward:
-      ran = true;
+      ran = noted.begin;
       room.forward = most;
       for (size_t c = 0; c < plan.channels.size(); ++c)
         if (plan.channels[c].from.stage == stage)
-          for (const Piece &piece : step.pieces)
-            if (piece.by == step.threads[stage] && noted.begin <= piece.from &&
-                piece.from < noted.until && piece.freedBy != piece.by)
-              costs.sentBytes[c] = std::min(piece.bytes, costs.bytesOf(plan, c));
+          costs.sentBytes[c] = std::min(costs.bytesOf(plan, c), bytesOf([&](const Piece &piece) {
+                                          return noted.begin <= piece.from &&
+                                                 piece.from < noted.until &&
+                                                 piece.freedBy != piece.by;
+                                        }));
       break;
     case OpKind::Backward:
+      for (size_t c = 0; c < plan.channels.size(); ++c)
+        if (llvm::any_of(plan.channels[c].to, [&](PortRef to) { return to.stage == stage; }))
+          costs.keptByReader[c] =
+              std::min(costs.bytesOf(plan, c), bytesOf([&](const Piece &piece) {
+                         return piece.from < ran && noted.begin < piece.to &&
+                                piece.freedBy == piece.by;
+                       }));
       room.backward = most;
       bytes.heldByForward = held - gradients;
       break;
@@ -238,6 +253,7 @@ ProgramCosts notedCosts(const Plan &plan, const NotedStep &whole, const NotedSte
   costs.stages.assign(plan.stages.size(), {.forward = 1, .inputGrad = 1, .weightGrad = 1});
   costs.room.resize(plan.stages.size());
   costs.sentBytes.assign(plan.channels.size(), 0);
+  costs.keptByReader.assign(plan.channels.size(), 0);
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     noteStage(whole, s, plan, costs);
     noteStage(split, s, plan, costs);

@@ -60,7 +60,8 @@ private:
 llvm::Expected<NotedStep> noteStep(Pipeline &pipeline, const std::vector<c10::IValue> &batch);
 
 /// The bytes of a plan's stages, as two steps of one micro-batch on a rank for each stage show them:
-/// `whole` with B, `split` with I and W. A stage sends one value. Times are 1.
+/// `whole` with B, `split` with I and W. `sentBytes` and `keptByReader` are right of stages that send
+/// one value and of those that receive one. Times are 1.
 ProgramCosts notedCosts(const Plan &plan, const NotedStep &whole, const NotedStep &split);
 
 } // namespace pipec

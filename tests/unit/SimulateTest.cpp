@@ -278,6 +278,30 @@ TEST(Simulate, messagesWithoutMemoryOfTheirOwn) {
                          "costs: sentBytes: expected 1 as the plan has, got 2"));
 }
 
+/// A value of 8 bytes that both stages of a rank keep is there once, until the last of them has freed
+/// it: here W of stage 1.
+TEST(Simulate, whatTwoStagesKeepIsThereOnce) {
+  const Plan plan = chainPlan({0, 0});
+  const RunShape shape = shapeOf(1);
+  ProgramCosts costs = costsOf({{1, 1, 1, 50, 20}, {1, 1, 1, 40, 10}});
+  costs.channelBytes = {8};
+  const Program whole = programOf("0F0,1F0,1B0,0B0\n", plan, shape),
+                split = programOf("0F0,1F0,1I0,0I0,1W0,0W0\n", plan, shape);
+  EXPECT_EQ(take(simulate(whole, plan, shape, costs)).peakBytes[0], 50 + 40 + 8);
+  costs.sentBytes = {0};
+  costs.keptByReader = {8};
+  EXPECT_EQ(take(simulate(whole, plan, shape, costs)).peakBytes[0], 50 + 40 - 8 + 8 /*gradient*/);
+  OpMemory memory(plan, shape, costs);
+  std::vector<int64_t> after;
+  int64_t held = 0;
+  for (const Op &op : split.ranks[0])
+    if (isCompute(op.kind)) {
+      held += memory.atStart(op);
+      after.push_back(held -= memory.atEnd(0, op));
+    }
+  EXPECT_EQ(after, (std::vector<int64_t>{50, 82, 80, 60, 30, 0}));
+}
+
 /// Ops need more while they run than they leave: I of micro-batch 0 begins with 100 bytes.
 TEST(Simulate, opsNeedRoom) {
   const Plan plan = chainPlan({0});
@@ -385,6 +409,8 @@ TEST(Simulate, staysWithinItsCertificates) {
         costs.room.push_back({number(200), number(200), number(200), number(200), number(200)});
       for (size_t c = 0; c < plan.channels.size(); ++c)
         costs.sentBytes.push_back(number(60));
+      for (size_t c = 0; c < plan.channels.size(); ++c)
+        costs.keptByReader.push_back(number(60));
       costs.takesAllocate = below(random, 2) == 0;
     }
     costs.link = {number(20), below(random, 2) ? 1000000000 : 0};

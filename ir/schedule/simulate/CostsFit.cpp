@@ -19,8 +19,9 @@ llvm::Error checkCosts(const Program &program, const Plan &plan, const ProgramCo
       return sizes(name, list->size(), stages);
   if (!costs.room.empty() && costs.room.size() != stages)
     return sizes("room", costs.room.size(), stages);
-  for (const auto &[name, list] :
-       {std::pair{"channelBytes", &costs.channelBytes}, {"sentBytes", &costs.sentBytes}})
+  for (const auto &[name, list] : {std::pair{"channelBytes", &costs.channelBytes},
+                                   {"sentBytes", &costs.sentBytes},
+                                   {"keptByReader", &costs.keptByReader}})
     if (!list->empty() && list->size() != plan.channels.size())
       return sizes(name, list->size(), plan.channels.size());
   if (!costs.deviceOfRank.empty() && costs.deviceOfRank.size() != program.ranks.size())
