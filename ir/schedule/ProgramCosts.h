@@ -28,6 +28,7 @@ struct ProgramCosts {
   std::vector<int64_t> recompute;       // per stage, time of R; empty: the forward's time
   std::vector<int64_t> keptToRecompute; // per stage, bytes that F keeps until R; empty: none
   std::vector<int64_t> optimize;        // per stage, time of OPT; empty: none
+  int64_t norm = 0;                     // time of NORM beside that of its tree
   std::vector<int64_t> channelBytes;    // per channel; empty: as the plan says
   /// Per channel, bytes of a value from its SEND to its TAKE: none if its stage keeps it for its
   /// backward anyway. Empty: as channelBytes.

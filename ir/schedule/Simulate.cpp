@@ -268,7 +268,7 @@ private:
   Timing::Interval runCollective(const Op &op, int64_t earliest) {
     const std::vector<size_t> &ranks = program_.groups[op.group()];
     if (op.kind == OpKind::Norm)
-      return {earliest, earliest + costs_.treeNs(ranks)};
+      return {earliest, earliest + costs_.norm + costs_.treeNs(ranks)};
     return links_.reduce(ranks,
                          op.kind == OpKind::TieReduce ? bytesOfTie(plan_.ties[op.tie()])
                                                       : gradientBytes(plan_, op.stage),

@@ -363,10 +363,12 @@ TEST(Simulate, normWaitsForAll) {
   const Plan plan = chainPlan({0, 1});
   RunShape shape = shapeOf(1);
   shape.norm = true;
-  const ProgramCosts costs = costsOf({{10, 10, 10}, {10, 10, 10}}, {5, 0});
-  const SimulatedRun run =
-      take(simulate(programOf("0F0,0B0\n1F0,1B0\n", plan, shape), plan, shape, costs));
-  EXPECT_EQ(run.makespan, 10 + 5 + 30 + 5 + 20 + 10);
+  ProgramCosts costs = costsOf({{10, 10, 10}, {10, 10, 10}}, {5, 0});
+  const Program program = programOf("0F0,0B0\n1F0,1B0\n", plan, shape);
+  const int64_t makespan = 10 + 5 + 30 + 5 + 20 + 10;
+  EXPECT_EQ(take(simulate(program, plan, shape, costs)).makespan, makespan);
+  costs.norm = 7;
+  EXPECT_EQ(take(simulate(program, plan, shape, costs)).makespan, makespan + 7);
 }
 
 TEST(Simulate, ranksOfOneDeviceTakeTurns) {
