@@ -103,9 +103,8 @@ public:
     const Walk activations = edgesOf(activations_), weights = edgesOf(weights_);
     if (activations.wanted.empty() || weights.wanted.empty()) {
       const Walk &only = weights.wanted.empty() ? activations : weights;
-      noteWalk(&only == &weights, only, [&] {
-        return StartNode::walk(std::move(roots), only.wanted, /*keepGraph=*/false);
-      });
+      noteWalk(&only == &weights, only,
+               [&] { return StartNode::walk(std::move(roots), only.wanted, /*keepGraph=*/false); });
       return;
     }
     SplitWalk split(roots.edges, activations.wanted, weights.wanted);
@@ -114,9 +113,8 @@ public:
       noteWalk(true, weights, [&] { return split.walkToWeights(); });
       return;
     }
-    noteWalk(false, activations, [&] {
-      return StartNode::walk(roots, activations.wanted, /*keepGraph=*/true);
-    });
+    noteWalk(false, activations,
+             [&] { return StartNode::walk(roots, activations.wanted, /*keepGraph=*/true); });
     torch::autograd::edge_list wanted = weights.wanted;
     // LibTorch's group norm crashes on channels_last where only gradients of its weights are
     // wanted.
@@ -124,9 +122,8 @@ public:
           return edge.function->name().find("NativeGroupNorm") != std::string::npos;
         }))
       llvm::append_range(wanted, activations.wanted);
-    noteWalk(true, weights, [&] {
-      return StartNode::walk(std::move(roots), wanted, /*keepGraph=*/true);
-    });
+    noteWalk(true, weights,
+             [&] { return StartNode::walk(std::move(roots), wanted, /*keepGraph=*/true); });
   }
 
   OperatorBackward take() { return std::move(result_); }

@@ -301,8 +301,8 @@ private:
 
   /// Makes the operators' times add up to those of a training's pass. A graph is recorded in it,
   /// values and weights have left the caches when the backward comes to them, and beside other
-  /// ranks it takes longer, none of which an operator's own walk shows. A run compares both at once,
-  /// so what else slows the machine changes both.
+  /// ranks it takes longer, none of which an operator's own walk shows. A run compares both at
+  /// once, so what else slows the machine changes both.
   void calibrate() {
     const double forward = medianOf(forwardRatios_), backward = medianOf(backwardRatios_);
     auto scale = [](int64_t &ns, double by) { ns = std::llround(static_cast<double>(ns) * by); };
@@ -314,8 +314,8 @@ private:
     }
   }
 
-  /// `calibrated`: the difference does not reach the predictions, unless it says that one of both is
-  /// unreliable.
+  /// `calibrated`: the difference does not reach the predictions, unless it says that one of both
+  /// is unreliable.
   void compare(const char *what, int64_t sum, const char *of, int64_t whole, bool calibrated) {
     const double off =
         static_cast<double>(sum - whole) / static_cast<double>(std::max<int64_t>(1, whole));

@@ -10,10 +10,10 @@ namespace pipec {
 
 /// A forward keeps the values that its backward needs, and I and W free them. With recompute, the
 /// forward keeps what R needs, and R allocates the rest. A received value counts from its POST
-/// (or its TAKE) until the last stage of the rank that reads it has run; the part that the backward needs counts
-/// as the forward's. A received gradient counts until its backward has run. So do values and
-/// gradients between stages of one rank, from the op on that makes them. Transmitted weights stay.
-/// The caller counts the memory that a SEND holds.
+/// (or its TAKE) until the last stage of the rank that reads it has run; the part that the backward
+/// needs counts as the forward's. A received gradient counts until its backward has run. So do
+/// values and gradients between stages of one rank, from the op on that makes them. Transmitted
+/// weights stay. The caller counts the memory that a SEND holds.
 class OpMemory {
 public:
   OpMemory(const Plan &plan, const RunShape &shape, const ProgramCosts &costs);
@@ -61,8 +61,8 @@ private:
   std::vector<size_t> localReaders_; // per channel: stages of the rank that makes it
   std::vector<size_t> keepers_;      // per channel: stages of that rank that share its value
   std::vector<Stage> stages_;
-  /// Rank, place (an edge, behind all of them a channel, behind these a shared one) and micro-batch:
-  /// readers.
+  /// Rank, place (an edge, behind all of them a channel, behind these a shared one) and
+  /// micro-batch: readers.
   std::map<std::tuple<size_t, size_t, int64_t>, size_t> left_;
 };
 

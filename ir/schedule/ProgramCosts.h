@@ -39,7 +39,7 @@ struct ProgramCosts {
   std::vector<OpRoom> room; // per stage; empty: an op needs what it leaves
   /// A received value has memory from its TAKE on, as inside one process, not from its POST on.
   bool takesAllocate = false;
-  LinkCosts link;                       // between two ranks that `linkOf` does not name
+  LinkCosts link; // between two ranks that `linkOf` does not name
   std::vector<LinkCosts> links;
   /// (from, to) -> index into `links`. Pairs with the same link share it: its messages pass one
   /// after the other, see simulate/Links.h.

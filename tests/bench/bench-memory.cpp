@@ -6,9 +6,9 @@
 // trained under each schedule without an optimizer. Every rank has a device with memory of its own,
 // which copies what arrives, on the CPU. "most": the largest number of bytes of tensors that a rank
 // holds at once, median of 5 steps, with the gradients of the weights; weights are not part of it,
-// they are mapped files. "simulated": the peak of the same program by ir/schedule/Simulate.h and the
-// gradients of the rank's weights. What the ops hold and need is noted in steps of one micro-batch,
-// with B and with I and W, on a rank for each stage.
+// they are mapped files. "simulated": the peak of the same program by ir/schedule/Simulate.h and
+// the gradients of the rank's weights. What the ops hold and need is noted in steps of one
+// micro-batch, with B and with I and W, on a rank for each stage.
 #include "compiler/Compiler.h"
 #include "ir/schedule/Simulate.h"
 #include "ir/values/ValueTree.h"
@@ -149,8 +149,7 @@ int main(int argc, char **argv) {
       for (const std::string name :
            {"gpipe", "1f1b", "zb-h1", "zb-h2", "interleaved-1f1b", "zb-v", "v-half", "v-min"}) {
         const bool isDouble = name == "interleaved-1f1b" || name[0] == 'v' || name == "zb-v";
-        const Most most =
-            mostOf(isDouble ? two : one, name, m, isDouble ? ofTwo : ofOne, layers);
+        const Most most = mostOf(isDouble ? two : one, name, m, isDouble ? ofTwo : ofOne, layers);
         fmt::print("{:<18}{:>14}{:>12}{:>16}{:>8.3f}\n", name, m, most.measured / 1024,
                    most.simulated / 1024,
                    static_cast<double>(most.measured) / static_cast<double>(most.simulated));

@@ -169,9 +169,8 @@ TEST_P(LiveBytes, StayTheSameFromStepToStep) {
     GTEST_SKIP() << "the devices here are its own";
   const LiveRun &run = GetParam();
   const OwnMemories devices;
-  Pipeline pipeline =
-      loadOnOwnMemories(compileLayers(Layers::TanhFirst, run.stages, run.recompute), run.schedule,
-                        kMicroBatches);
+  Pipeline pipeline = loadOnOwnMemories(compileLayers(Layers::TanhFirst, run.stages, run.recompute),
+                                        run.schedule, kMicroBatches);
   const std::vector<c10::IValue> batch = batchOf(kMicroBatches);
   auto leftBy = [&](int steps) {
     int64_t left = 0;

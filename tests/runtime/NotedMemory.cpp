@@ -97,8 +97,8 @@ std::vector<std::shared_ptr<NotingMemory>> &madeMemories() {
   return devices;
 }
 
-/// The ops of a rank before its first collective: F B I W R mark their begin and their end, SEND and
-/// TAKE once.
+/// The ops of a rank before its first collective: F B I W R mark their begin and their end, SEND
+/// and TAKE once.
 std::vector<NotedOp> notedOps(const std::vector<Op> &ops, const std::vector<int64_t> &marks) {
   std::vector<NotedOp> noted;
   auto next = marks.begin();
@@ -160,11 +160,10 @@ void noteStage(const NotedStep &step, size_t stage, const Plan &plan, ProgramCos
     case OpKind::Backward:
       for (size_t c = 0; c < plan.channels.size(); ++c)
         if (llvm::any_of(plan.channels[c].to, [&](PortRef to) { return to.stage == stage; }))
-          costs.keptByReader[c] =
-              std::min(costs.bytesOf(plan, c), bytesOf([&](const Piece &piece) {
-                         return piece.from < ran && noted.begin < piece.to &&
-                                piece.freedBy == piece.by;
-                       }));
+          costs.keptByReader[c] = std::min(costs.bytesOf(plan, c), bytesOf([&](const Piece &piece) {
+                                             return piece.from < ran && noted.begin < piece.to &&
+                                                    piece.freedBy == piece.by;
+                                           }));
       room.backward = most;
       bytes.heldByForward = held - gradients;
       break;

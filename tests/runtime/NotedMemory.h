@@ -1,5 +1,5 @@
-// The memory of tensors in a step of a training, noted op by op: every rank has a device with memory
-// of its own, whose allocator is watched.
+// The memory of tensors in a step of a training, noted op by op: every rank has a device with
+// memory of its own, whose allocator is watched.
 #pragma once
 
 #include "ir/schedule/ProgramCosts.h"
@@ -59,9 +59,9 @@ private:
 /// Notes the next step of a pipeline on such devices.
 llvm::Expected<NotedStep> noteStep(Pipeline &pipeline, const std::vector<c10::IValue> &batch);
 
-/// The bytes of a plan's stages, as two steps of one micro-batch on a rank for each stage show them:
-/// `whole` with B, `split` with I and W. `sentBytes` and `keptByReader` are right of stages that send
-/// one value and of those that receive one. Times are 1.
+/// The bytes of a plan's stages, as two steps of one micro-batch on a rank for each stage show
+/// them: `whole` with B, `split` with I and W. `sentBytes` and `keptByReader` are right of stages
+/// that send one value and of those that receive one. Times are 1.
 ProgramCosts notedCosts(const Plan &plan, const NotedStep &whole, const NotedStep &split);
 
 } // namespace pipec

@@ -230,8 +230,8 @@ TEST(OperatorTimes, HaveABackwardWhereAskedFor) {
   EXPECT_EQ(row(4).keptBytes, 0);  // neg keeps nothing
 }
 
-/// A large difference is said, and why there is nothing to compare with. The table's times add up to
-/// those of the whole model.
+/// A large difference is said, and why there is nothing to compare with. The table's times add up
+/// to those of the whole model.
 TEST(OperatorTimes, BackwardsAreHeldAgainstTheWholeModels) {
   TimingRequest request;
   request.budgetNs = 1;

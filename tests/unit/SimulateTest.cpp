@@ -278,8 +278,8 @@ TEST(Simulate, messagesWithoutMemoryOfTheirOwn) {
                          "costs: sentBytes: expected 1 as the plan has, got 2"));
 }
 
-/// A value of 8 bytes that both stages of a rank keep is there once, until the last of them has freed
-/// it: here W of stage 1.
+/// A value of 8 bytes that both stages of a rank keep is there once, until the last of them has
+/// freed it: here W of stage 1.
 TEST(Simulate, whatTwoStagesKeepIsThereOnce) {
   const Plan plan = chainPlan({0, 0});
   const RunShape shape = shapeOf(1);
