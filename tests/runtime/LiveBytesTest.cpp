@@ -60,7 +60,7 @@ std::string compileLayers(Layers layers, size_t stages, RecomputeChoice recomput
     if (layers == Layers::Skip && i + 1 == kLayersPerStage)
       source += "    skipped = x\n";
     if (layers == Layers::Skip && i == 2 * kLayersPerStage)
-      source += "    x = torch.add(x, skipped)\n";
+      source += "    x = torch.sub(x, skipped)\n"; // each has a gradient of its own
     if (i > 0 && i % kLayersPerStage == 0)
       options.cuts.push_back(AtModule{layer});
   }

@@ -118,6 +118,29 @@ std::vector<NotedOp> notedOps(const std::vector<Op> &ops, const std::vector<int6
   return noted;
 }
 
+/// Autograd may add to a gradient that a rank received, and what the rank sends on is that sum, in
+/// the memory of what it received. That memory counts as its own until the backward has run, and as
+/// sent from there on.
+void endReceivedGradients(std::vector<Piece> &pieces, const std::vector<NotedOp> &ops,
+                          std::thread::id thread) {
+  int64_t before = 0; // the end of the op before
+  for (auto take = ops.begin(); take != ops.end(); ++take) {
+    if (take->op.kind == OpKind::Take && take->op.payload == Payload::Gradient) {
+      const auto reader = std::find_if(take, ops.end(), [&](const NotedOp &noted) {
+        return (noted.op.kind == OpKind::Backward || noted.op.kind == OpKind::InputGrad) &&
+               noted.op.microBatch == take->op.microBatch;
+      });
+      for (Piece &piece : pieces)
+        if (reader != ops.end() && piece.by == thread && piece.freedBy != thread &&
+            before < piece.from && piece.from < take->begin) {
+          piece.freedBy = thread;
+          piece.to = reader->until;
+        }
+    }
+    before = std::max(before, take->until);
+  }
+}
+
 /// The largest sum of all changes up to one of them; at least 0.
 int64_t largestSum(std::vector<std::pair<int64_t, int64_t>> changes /*time, bytes*/) {
   llvm::sort(changes);
@@ -242,6 +265,7 @@ llvm::Expected<NotedStep> noteStep(Pipeline &pipeline, const std::vector<c10::IV
   for (size_t r = 0; r < ranks.size(); ++r) {
     step.threads.push_back(madeMemories()[r]->thread);
     step.ranks.push_back(notedOps(ranks[r], madeMemories()[r]->marks));
+    endReceivedGradients(step.pieces, step.ranks[r], step.threads[r]);
   }
   return step;
 }
