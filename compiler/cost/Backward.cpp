@@ -1,12 +1,15 @@
 #include "compiler/cost/Backward.h"
 
 #include "ir/TorchError.h"
+#include "ir/autograd/SplitWalk.h"
+#include "ir/autograd/StartNode.h"
 #include "ir/values/MapTensors.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/ones_like.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <chrono>
 #include <set>
@@ -83,64 +86,79 @@ public:
     }
   }
 
+  /// One walk for all results, as a stage's backward comes to them: what several of them were made
+  /// from runs once.
   void walkBack(const std::vector<c10::IValue> &made) {
+    StartNode::Roots roots;
     for (const c10::IValue &value : made) {
       bool any = false;
       forEachTensor(value, [&](const at::Tensor &tensor) {
         if (!isFloating(tensor) || !tensor.requires_grad())
           return;
         any = true;
-        const at::Tensor gradient = at::ones_like(tensor);
-        const Walk activations = walk(tensor, gradient, activations_);
-        result_.inputGradNs += activations.ns;
-        result_.inputGradWork += activations.work;
-        result_.inputGradBytes = std::max(result_.inputGradBytes, activations.bytes);
-        const Walk weights = walk(tensor, gradient, weights_);
-        result_.weightGradNs += weights.ns;
-        result_.weightGradWork += weights.work;
-        result_.weightGradBytes = std::max(result_.weightGradBytes, weights.bytes);
+        roots.add(torch::autograd::impl::gradient_edge(tensor), at::ones_like(tensor));
       });
       result_.hasGradient.push_back(any);
     }
+    const Walk activations = edgesOf(activations_), weights = edgesOf(weights_);
+    if (activations.wanted.empty() || weights.wanted.empty()) {
+      const Walk &only = weights.wanted.empty() ? activations : weights;
+      noteWalk(&only == &weights, only,
+               [&] { return StartNode::walk(std::move(roots), only.wanted, /*keepGraph=*/false); });
+      return;
+    }
+    SplitWalk split(roots.edges, activations.wanted, weights.wanted);
+    if (split.whyWhole().empty()) {
+      noteWalk(false, activations, [&] { return split.walkToInputs(std::move(roots)); });
+      noteWalk(true, weights, [&] { return split.walkToWeights(); });
+      return;
+    }
+    noteWalk(false, activations,
+             [&] { return StartNode::walk(roots, activations.wanted, /*keepGraph=*/true); });
+    torch::autograd::edge_list wanted = weights.wanted;
+    // LibTorch's group norm crashes on channels_last where only gradients of its weights are
+    // wanted.
+    if (llvm::any_of(roots.edges, [](const torch::autograd::Edge &edge) {
+          return edge.function->name().find("NativeGroupNorm") != std::string::npos;
+        }))
+      llvm::append_range(wanted, activations.wanted);
+    noteWalk(true, weights,
+             [&] { return StartNode::walk(std::move(roots), wanted, /*keepGraph=*/true); });
   }
 
   OperatorBackward take() { return std::move(result_); }
 
 private:
+  /// Where a walk ends, and the bytes of the gradient there.
   struct Walk {
-    int64_t ns = 0;
-    Arithmetic work;
-    int64_t bytes = 0; // of the gradients
+    torch::autograd::edge_list wanted;
+    std::vector<int64_t> bytes;
   };
 
-  Walk walk(const at::Tensor &tensor, const at::Tensor &gradient, const std::vector<Leaf> &leaves) {
+  static Walk edgesOf(const std::vector<Leaf> &leaves) {
     Walk walk;
-    if (leaves.empty())
-      return walk;
-    std::vector<at::Tensor> to;
-    for (const Leaf &leaf : leaves)
-      to.push_back(leaf.leaf);
-    // LibTorch's group norm crashes on channels_last where only gradients of its weights are
-    // wanted.
-    if (tensor.grad_fn() && tensor.grad_fn()->name().find("NativeGroupNorm") != std::string::npos)
-      for (const Leaf &leaf : activations_)
-        to.push_back(leaf.leaf);
+    for (const Leaf &leaf : leaves) {
+      walk.wanted.push_back(torch::autograd::impl::gradient_edge(leaf.leaf));
+      walk.bytes.push_back(static_cast<int64_t>(leaf.leaf.nbytes()));
+    }
+    return walk;
+  }
+
+  void noteWalk(bool toWeights, const Walk &walk,
+                llvm::function_ref<std::vector<at::Tensor>()> run) {
     std::optional<FlopCounter> counter;
     if (counts_)
       counter.emplace();
     const auto start = std::chrono::steady_clock::now();
-    tensor._backward(to, gradient, /*keep_graph=*/true, /*create_graph=*/false);
-    walk.ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+    const std::vector<at::Tensor> found = run();
+    const int64_t ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+    (toWeights ? result_.weightGradNs : result_.inputGradNs) = ns;
     if (counter)
-      walk.work = counter->total();
-    for (const Leaf &leaf : leaves) {
-      if (leaf.leaf.grad().defined())
-        walk.bytes += static_cast<int64_t>(leaf.leaf.nbytes());
-      leaf.leaf.mutable_grad().reset();
-    }
-    for (const at::Tensor &leaf : to)
-      leaf.mutable_grad().reset();
-    return walk;
+      (toWeights ? result_.weightGradWork : result_.inputGradWork) = counter->total();
+    int64_t &bytes = toWeights ? result_.weightGradBytes : result_.inputGradBytes;
+    for (size_t i = 0; i < walk.bytes.size(); ++i)
+      if (found[i].defined())
+        bytes += walk.bytes[i];
   }
 
   const std::vector<BackwardInput> &inputs_;

@@ -16,6 +16,12 @@
 
 namespace pipec {
 
+static int64_t nsOf(llvm::function_ref<void()> body) {
+  const auto start = std::chrono::steady_clock::now();
+  body();
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+}
+
 struct GraphTimer::Impl {
   Impl(Model &given, Running running)
       : model(given), evaluator(given, /*countsFlops=*/false, nullptr, running) {}
@@ -65,21 +71,20 @@ llvm::Expected<int64_t> GraphTimer::whole(std::vector<c10::IValue> inputs) {
     stack.push_back(privateCopy(attribute));
   return guardTorch(ExitCode::Usage, "running the model on the example inputs", [&] {
     torch::jit::Code &code = impl_->prepared();
-    const auto start = std::chrono::steady_clock::now();
-    torch::jit::InterpreterState(code).run(stack);
-    return static_cast<int64_t>(
-        std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
+    return nsOf([&] { torch::jit::InterpreterState(code).run(stack); });
   });
 }
 
-llvm::Expected<int64_t> GraphTimer::wholeBackward(std::vector<c10::IValue> inputs) {
+llvm::Expected<WholePass> GraphTimer::wholeTraining(std::vector<c10::IValue> inputs) {
   InferenceSettings settings(/*intraOpThreads=*/1);
   torch::jit::Stack stack = std::move(inputs);
   for (const Attribute &attribute : impl_->model.attributes)
     stack.push_back(withLeaves(attribute, privateCopy(attribute)));
   return guardTorch(ExitCode::Usage, "running the model's backward on the example inputs", [&] {
+    WholePass pass;
     c10::AutoGradMode withGradients(true);
-    torch::jit::InterpreterState(impl_->prepared()).run(stack);
+    torch::jit::Code &code = impl_->prepared();
+    pass.forwardNs = nsOf([&] { torch::jit::InterpreterState(code).run(stack); });
     std::vector<at::Tensor> roots, gradients;
     for (const c10::IValue &value : stack)
       forEachTensor(value, [&](const at::Tensor &tensor) {
@@ -88,12 +93,9 @@ llvm::Expected<int64_t> GraphTimer::wholeBackward(std::vector<c10::IValue> input
         roots.push_back(tensor);
         gradients.push_back(at::ones_like(tensor));
       });
-    if (roots.empty())
-      return int64_t(0);
-    const auto start = std::chrono::steady_clock::now();
-    torch::autograd::backward(roots, gradients);
-    return static_cast<int64_t>(
-        std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
+    if (!roots.empty())
+      pass.backwardNs = nsOf([&] { torch::autograd::backward(roots, gradients); });
+    return pass;
   });
 }
 

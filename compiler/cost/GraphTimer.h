@@ -7,6 +7,12 @@
 
 namespace pipec {
 
+/// Nanoseconds of a training's pass over the whole graph.
+struct WholePass {
+  int64_t forwardNs = 0;  // with a graph for the backward
+  int64_t backwardNs = 0; // to every trained weight; 0: there is none
+};
+
 /// Runs a graph repeatedly, as GraphEvaluator does, without counting flops. The first run also does
 /// the preparations. One thread at a time; several timers of one model may run in parallel after
 /// the first run of each. The model must outlive it.
@@ -28,9 +34,9 @@ public:
             llvm::function_ref<void(const OperatorRun &)> observe = nullptr, bool backward = false);
   /// Nanoseconds of the whole graph. Errors: the same.
   llvm::Expected<int64_t> whole(std::vector<c10::IValue> inputs);
-  /// Nanoseconds of the backward through the whole graph, to every trained weight; 0 if there is
-  /// none. It holds the memory that the backwards of all operators need. Errors: the same.
-  llvm::Expected<int64_t> wholeBackward(std::vector<c10::IValue> inputs);
+  /// A training's pass. It holds the memory that the backwards of all operators need. Errors: the
+  /// same.
+  llvm::Expected<WholePass> wholeTraining(std::vector<c10::IValue> inputs);
 
 private:
   struct Impl;

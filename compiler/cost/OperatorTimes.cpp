@@ -33,7 +33,7 @@ constexpr int64_t kLongRunNs =
 constexpr double kTolerated = 0.1;  // of the whole model's time; larger differences get a note
 constexpr double kUnreliable = 0.5; // larger ones say nothing about the model
 
-int64_t medianOf(std::vector<int64_t> values) {
+template <typename Number> Number medianOf(std::vector<Number> values) {
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
                    values.end());
   return values[values.size() / 2];
@@ -143,7 +143,7 @@ public:
       if (run > 1 || alone_.sums.empty())
         TRY(timeOnce(alone_));
       TRY(timeShared(run));
-      TRY(timeBackward());
+      TRY(timeBackward(run));
       const int64_t spent = std::chrono::nanoseconds(Clock::now() - start).count();
       if (spent + spent / static_cast<int64_t>(run) > budgetNs_) // no run that may exceed the
                                                                  // budget
@@ -193,48 +193,64 @@ private:
     return llvm::Error::success();
   }
 
-  llvm::Error timeBackward() {
+  llvm::Error timeBackward(size_t run) {
     if (!backward_)
       return llvm::Error::success();
-    std::vector<int64_t> done = TRY(timer_.operators(
+    int64_t sum = 0;
+    TRY(timer_.operators(
         ownCopies(inputs_),
-        [&](const OperatorRun &run) {
-          inputGrads_[run.index].push_back(run.backward.inputGradNs);
-          weightGrads_[run.index].push_back(run.backward.weightGradNs);
-          table_.rows[run.index].keptBytes = run.keptBytes;
+        [&](const OperatorRun &done) {
+          inputGrads_[done.index].push_back(done.backward.inputGradNs);
+          weightGrads_[done.index].push_back(done.backward.weightGradNs);
+          sum += done.backward.inputGradNs + done.backward.weightGradNs;
+          table_.rows[done.index].keptBytes = done.keptBytes;
         },
         /*backward=*/true));
-    timeWholeBackward();
+    return timeTraining(run, sum);
+  }
+
+  /// Times a training's pass over the whole model, beside the other ranks. If that fails, the
+  /// operators' times have nothing to be compared with. `sum`: of their backwards in this run.
+  llvm::Error timeTraining(size_t run, int64_t sum) {
+    if (!trainingFailed_.empty())
+      return llvm::Error::success();
+    const CostRow all = table_.sum(0, table_.rows.size());
+    if (const int64_t bytes = all.keptBytes + 2 * all.weightBytes; bytes > mostBytes_) {
+      trainingFailed_ = fmt::format("it would need {}, and this machine has {}", exactBytes(bytes),
+                                    exactBytes(2 * mostBytes_));
+      return llvm::Error::success();
+    }
+    auto pass = [&](WholePass &into) {
+      llvm::Expected<WholePass> done = timer_.wholeTraining(ownCopies(inputs_));
+      if (done)
+        into = *done;
+      else
+        trainingFailed_ = describe(done.takeError()).message;
+      return llvm::Error::success();
+    };
+    WholePass whole;
+    if (wholeBackwards_.empty()) // does the preparations
+      TRY(pass(whole));
+    if (trainingFailed_.empty())
+      TRY(besideOthers(run, [&] { return pass(whole); }));
+    if (!trainingFailed_.empty())
+      return llvm::Error::success();
+    wholeBackwards_.push_back(whole.backwardNs);
+    forwardRatios_.push_back(ratio(whole.forwardNs, beside().sums.back()));
+    backwardRatios_.push_back(ratio(whole.backwardNs, sum));
     return llvm::Error::success();
   }
 
-  /// Times all operators' backwards at once, while no other rank runs. If that fails, their sum has
-  /// nothing to be compared with.
-  void timeWholeBackward() {
-    if (!wholeBackwardFailed_.empty())
-      return;
-    const CostRow sum = table_.sum(0, table_.rows.size());
-    if (const int64_t bytes = sum.keptBytes + 2 * sum.weightBytes; bytes > mostBytes_) {
-      wholeBackwardFailed_ = fmt::format("it would need {}, and this machine has {}",
-                                         exactBytes(bytes), exactBytes(2 * mostBytes_));
-      return;
-    }
-    const bool isFirst = wholeBackwards_.empty(); // and does the preparations
-    for (int run = isFirst ? 0 : 1; run < 2; ++run) {
-      llvm::Expected<int64_t> whole = timer_.wholeBackward(ownCopies(inputs_));
-      if (!whole) {
-        wholeBackwardFailed_ = describe(whole.takeError()).message;
-        return;
-      }
-      if (run == 1)
-        wholeBackwards_.push_back(*whole);
-    }
+  static double ratio(int64_t whole, int64_t sum) {
+    return static_cast<double>(whole) / static_cast<double>(std::max<int64_t>(1, sum));
   }
 
-  /// Times beside ranks that start at another place of the model each time, as in a pipeline.
-  llvm::Error timeShared(size_t run) {
-    if (others_.empty())
-      return llvm::Error::success();
+  /// The condition that plans are made for.
+  Samples &beside() { return others_.empty() ? alone_ : shared_; }
+
+  /// Runs `body` while the other ranks are at work. They start at another place of the model each
+  /// time, as in a pipeline.
+  llvm::Error besideOthers(size_t run, llvm::function_ref<llvm::Error()> body) {
     constexpr double kGoldenRatio = 0.6180339887; // spreads any number of runs evenly
     const double ahead = std::fmod(static_cast<double>(run) * kGoldenRatio, 1.0);
     for (size_t i = 0; i < others_.size(); ++i) {
@@ -242,10 +258,16 @@ private:
       std::this_thread::sleep_for(std::chrono::nanoseconds(static_cast<int64_t>(
           ahead * static_cast<double>(passNs_) / static_cast<double>(others_.size()))));
     }
-    llvm::Error error = timeOnce(shared_);
+    llvm::Error error = body();
     for (const std::unique_ptr<OtherRank> &other : others_)
       other->rest();
     return error;
+  }
+
+  llvm::Error timeShared(size_t run) {
+    if (others_.empty())
+      return llvm::Error::success();
+    return besideOthers(run, [&] { return timeOnce(shared_); });
   }
 
   void fillTable() {
@@ -261,23 +283,43 @@ private:
         table_.rows[i].weightGradNs = medianOf(weightGrads_[i]);
       }
     }
+    const bool calibrates = backward_ && trainingFailed_.empty();
     if (comparesWhole_)
-      compare("times", sum, "the whole model takes", medianOf(alone_.wholes));
+      compare("times", sum, "the whole model takes", medianOf(alone_.wholes), calibrates);
     if (!backward_)
       return;
     const CostRow all = table_.sum(0, table_.rows.size());
-    if (wholeBackwardFailed_.empty())
+    if (calibrates) {
       compare("backwards", all.inputGradNs + all.weightGradNs, "the whole model's takes",
-              medianOf(wholeBackwards_));
-    else
+              medianOf(wholeBackwards_), calibrates);
+      calibrate();
+    } else {
       notes_.push_back("the operators' backward times were not compared with the whole model's: " +
-                       wholeBackwardFailed_);
+                       trainingFailed_);
+    }
   }
 
-  void compare(const char *what, int64_t sum, const char *of, int64_t whole) {
+  /// Makes the operators' times add up to those of a training's pass. A graph is recorded in it,
+  /// values and weights have left the caches when the backward comes to them, and beside other
+  /// ranks it takes longer, none of which an operator's own walk shows. A run compares both at
+  /// once, so what else slows the machine changes both.
+  void calibrate() {
+    const double forward = medianOf(forwardRatios_), backward = medianOf(backwardRatios_);
+    auto scale = [](int64_t &ns, double by) { ns = std::llround(static_cast<double>(ns) * by); };
+    for (CostRow &row : table_.rows) {
+      scale(row.forwardNs, forward);
+      scale(row.forwardAloneNs, forward);
+      scale(row.inputGradNs, backward);
+      scale(row.weightGradNs, backward);
+    }
+  }
+
+  /// `calibrated`: the difference does not reach the predictions, unless it says that one of both
+  /// is unreliable.
+  void compare(const char *what, int64_t sum, const char *of, int64_t whole, bool calibrated) {
     const double off =
         static_cast<double>(sum - whole) / static_cast<double>(std::max<int64_t>(1, whole));
-    if (std::abs(off) <= kTolerated)
+    if (std::abs(off) <= (calibrated ? kUnreliable : kTolerated))
       return;
     const char *meaning =
         std::abs(off) > kUnreliable
@@ -307,7 +349,8 @@ private:
   int64_t passNs_ = 0; // of the last pass over the operators that run
   std::vector<std::vector<int64_t>> inputGrads_, weightGrads_; // per operator
   std::vector<int64_t> wholeBackwards_;
-  std::string wholeBackwardFailed_; // the reason; empty: it did not fail
+  std::string trainingFailed_; // why there is no pass over the whole model; empty: there is
+  std::vector<double> forwardRatios_, backwardRatios_; // of the whole model to the operators' sum
   std::vector<std::unique_ptr<OtherRank>> others_;
 };
 

@@ -21,9 +21,11 @@ struct TimingRequest {
 /// A busy rank is a thread that runs the whole model again and again. The first run is a warm-up
 /// and does not count, unless a run takes half a second or more and eight do not fit the budget.
 /// At least one run counts. The whole model's forward is timed if eight passes over the model fit
-/// the budget. `notes` gets a sentence if the sum of the operators' times, or of their backwards,
-/// is more than 10 % off that of the whole model, or if its backward was not timed. `inputs`: one
-/// value per argument. Errors: those of GraphEvaluator.
+/// the budget. `notes` gets a sentence if the sum of the operators' times is more than 10 % off
+/// that of the whole model. With `backward` every run also times a training's pass over the whole
+/// model, and the operators' times are scaled so that they add up to it: a note comes if they
+/// differ by more than half, or if there is no such pass. `inputs`: one value per argument. Errors:
+/// those of GraphEvaluator.
 llvm::Expected<CostTable> timeOperators(Model &model, std::vector<std::string> &notes,
                                         const std::vector<c10::IValue> &inputs,
                                         const TimingRequest &request);

@@ -48,7 +48,7 @@ TrainingStages::TrainingStages(const TrainingProblem &problem) : problem_(proble
     fixed_[i + 1] = fixed_[i] + double(row.weightBytes) +
                     double(row.trainedBytes) * double(1 + problem.optimizer.states);
     update_[i + 1] =
-        update_[i] + double(row.trainedBytes) * double(problem.optimizer.moved()) * fastestUpdate;
+        update_[i] + double(row.trainedBytes) * double(problem.optimizer.moved) * fastestUpdate;
     if (row.trainedBytes > 0)
       hasGradient_[i] = true;
     for (uint32_t maker : row.reads) {
@@ -90,7 +90,7 @@ bool TrainingStages::sharesFreely() const {
 }
 
 int64_t TrainingStages::updateNs(size_t rank, int64_t trainedBytes) const {
-  const double moved = double(trainedBytes) * double(problem_.optimizer.moved());
+  const double moved = double(trainedBytes) * double(problem_.optimizer.moved);
   return rounded(moved * 1e9 / double(deviceOfRank(problem_.cluster, rank).bytesPerSecond));
 }
 

@@ -10,12 +10,13 @@
 
 namespace pipec {
 
-/// The optimizer's memory and traffic per byte of a trained weight.
+/// The optimizer's memory and traffic, in tensors like a trained weight.
 struct OptimizerCosts {
-  int64_t states = 2; // tensors like the weight, beside it and its gradient: AdamW has two
-
-  /// Weight and gradient are read, the weight is written, states are read and written.
-  int64_t moved() const { return 3 + 2 * states; }
+  int64_t states = 2; // beside the weight and its gradient: AdamW has two
+  /// Read and written after the backwards, operator by operator as runtime/training/Adam.cpp runs
+  /// them: 1 for the norm, 2 for the decay, 3 for the average, 2 + 3 for the squares, 2 for each of
+  /// root, quotient and sum, 4 for the weight.
+  int64_t moved = 21;
 };
 
 struct TrainingProblem {

@@ -2,6 +2,7 @@
 
 #include "ir/schedule/Program.h"
 
+#include <algorithm>
 #include <deque>
 
 namespace pipec {
@@ -16,12 +17,20 @@ OpMemory::OpMemory(const Plan &plan, const RunShape &shape, const ProgramCosts &
       if (need.edge)
         ++readers_[*need.edge];
   localReaders_.assign(bytes_.size(), 0);
+  keepers_.assign(bytes_.size(), 0);
   for (size_t s = 0; s < stages_.size(); ++s) {
     for (const Need &need : demands_.of(s).forward) {
       if (!need.edge && plan.channels[need.channel].kind == Channel::Kind::Activation) {
         if (localReaders_[need.channel]++ == 0)
-          stages_[need.stage].madeValues += bytes_[need.channel];
+          stages_[need.stage].madeValues += localBytes(need.channel);
         stages_[s].readChannels.push_back(need.channel);
+        if (sharedBytes(need.channel) > 0) {
+          stages_[s].sharedRead.push_back(need.channel);
+          if (keepers_[need.channel]++ == 0) { // the maker, too
+            ++keepers_[need.channel];
+            stages_[need.stage].sharedMade.push_back(need.channel);
+          }
+        }
       }
       if (!need.edge || demands_.edges()[*need.edge].perRun())
         continue;
@@ -38,8 +47,40 @@ OpMemory::OpMemory(const Plan &plan, const RunShape &shape, const ProgramCosts &
   }
 }
 
+int64_t OpMemory::sharedBytes(size_t channel) const {
+  // With recompute the tapes are not there at once.
+  if (costs_.sentBytes.empty() || costs_.keptByReader.empty() || !shape_.train ||
+      !shape_.recompute.empty())
+    return 0;
+  return std::min(bytes_[channel] - costs_.sentBytes[channel], costs_.keptByReader[channel]);
+}
+
+int64_t OpMemory::sentBytes(const Op &message) const {
+  return costs_.sentBytes.empty() || message.payload != Payload::Activation
+             ? bytesOf(message)
+             : costs_.sentBytes[message.channel];
+}
+
+int64_t OpMemory::mostDuring(const Op &op) const {
+  if (costs_.room.empty() || !isCompute(op.kind))
+    return atStart(op);
+  const OpRoom &room = costs_.room[op.stage];
+  switch (op.kind) {
+  case OpKind::Forward:
+    return room.forward;
+  case OpKind::Recompute:
+    return room.recompute;
+  case OpKind::Backward:
+    return room.backward;
+  case OpKind::InputGrad:
+    return room.inputGrad;
+  default: // WeightGrad
+    return room.weightGrad;
+  }
+}
+
 int64_t OpMemory::atStart(const Op &op) const {
-  if (op.kind == OpKind::Post)
+  if (op.kind == (costs_.takesAllocate ? OpKind::Take : OpKind::Post))
     return bytesOf(op);
   if (op.kind == OpKind::Backward || op.kind == OpKind::InputGrad)
     return stages_[op.stage].madeGradients;
@@ -51,7 +92,11 @@ int64_t OpMemory::atStart(const Op &op) const {
   const int64_t made = stages_[op.stage].madeValues;
   if (!shape_.train)
     return made;
-  return made + (shape_.recomputes(op.stage, op.microBatch) ? keptToRecompute(op.stage) : whole);
+  int64_t shared = 0;
+  for (size_t channel : stages_[op.stage].sharedRead)
+    shared += sharedBytes(channel);
+  return made - shared +
+         (shape_.recomputes(op.stage, op.microBatch) ? keptToRecompute(op.stage) : whole);
 }
 
 bool OpMemory::isLastRead(size_t rank, size_t place, int64_t microBatch, size_t readers) {
@@ -60,6 +105,14 @@ bool OpMemory::isLastRead(size_t rank, size_t place, int64_t microBatch, size_t 
     return false;
   left_.erase(left);
   return true;
+}
+
+int64_t OpMemory::stillKept(size_t rank, llvm::ArrayRef<size_t> channels, int64_t microBatch) {
+  int64_t bytes = 0;
+  for (size_t channel : channels)
+    if (!isLastRead(rank, readers_.size() + bytes_.size() + channel, microBatch, keepers_[channel]))
+      bytes += sharedBytes(channel);
+  return bytes;
 }
 
 int64_t OpMemory::atEnd(size_t rank, const Op &op) {
@@ -73,15 +126,18 @@ int64_t OpMemory::atEnd(size_t rank, const Op &op) {
         bytes += bytes_[demands_.edges()[edge].channel];
     for (size_t channel : stage.readChannels)
       if (isLastRead(rank, readers_.size() + channel, op.microBatch, localReaders_[channel]))
-        bytes += bytes_[channel];
+        bytes += localBytes(channel);
     return bytes;
   }
   case OpKind::Backward:
-    return costs.heldByForward + stage.gradients;
+    return costs.heldByForward + stage.gradients -
+           stillKept(rank, stage.sharedMade, op.microBatch) -
+           stillKept(rank, stage.sharedRead, op.microBatch);
   case OpKind::InputGrad:
-    return costs.freedByInputGrad + stage.gradients;
+    return costs.freedByInputGrad + stage.gradients -
+           stillKept(rank, stage.sharedMade, op.microBatch);
   case OpKind::WeightGrad:
-    return costs.freedByWeightGrad();
+    return costs.freedByWeightGrad() - stillKept(rank, stage.sharedRead, op.microBatch);
   default:
     return 0;
   }
@@ -96,6 +152,7 @@ std::vector<MemoryPeak> memoryPeaks(const Program &program, const Plan &plan, co
     int64_t held = 0;
     for (size_t i = 0; i < program.ranks[r].size(); ++i) {
       const Op &op = program.ranks[r][i];
+      int64_t most = held + memory.mostDuring(op);
       held += memory.atStart(op);
       if (op.kind == OpKind::Send) {
         std::deque<int64_t> &sent = waiting[op.lane];
@@ -103,12 +160,15 @@ std::vector<MemoryPeak> memoryPeaks(const Program &program, const Plan &plan, co
           held -= sent.front();
           sent.pop_front();
         }
-        sent.push_back(memory.bytesOf(op));
+        sent.push_back(memory.sentBytes(op));
         held += sent.back();
+        most = held;
       }
-      if (held > peaks[r].bytes)
-        peaks[r] = {held, i};
+      if (most > peaks[r].bytes)
+        peaks[r] = {most, i};
       held -= memory.atEnd(r, op);
+      if (held > peaks[r].bytes) // it left more than it needed at once
+        peaks[r] = {held, i};
     }
   }
   return peaks;

@@ -10,17 +10,21 @@ namespace pipec {
 
 /// A forward keeps the values that its backward needs, and I and W free them. With recompute, the
 /// forward keeps what R needs, and R allocates the rest. A received value counts from its POST
-/// until the last stage of the rank that reads it has run; the part that the backward needs counts
-/// as the forward's. A received gradient counts until its backward has run. So do values and
-/// gradients between stages of one rank, from the op on that makes them. Transmitted weights stay.
-/// The caller counts the memory that a SEND holds.
+/// (or its TAKE) until the last stage of the rank that reads it has run; the part that the backward
+/// needs counts as the forward's. A received gradient counts until its backward has run. So do
+/// values and gradients between stages of one rank, from the op on that makes them. Transmitted
+/// weights stay. The caller counts the memory that a SEND holds.
 class OpMemory {
 public:
   OpMemory(const Plan &plan, const RunShape &shape, const ProgramCosts &costs);
 
   int64_t bytesOf(const Op &message) const { return bytes_[message.channel]; }
-  /// Bytes allocated when `op` begins: F, R, B, I, POST.
+  /// The same while a SEND waits for its TAKE.
+  int64_t sentBytes(const Op &message) const;
+  /// Bytes allocated when `op` begins: F, R, B, I, and POST or TAKE.
   int64_t atStart(const Op &op) const;
+  /// The most that `op` needs beyond what the rank held before it.
+  int64_t mostDuring(const Op &op) const;
   /// Bytes freed when `op` has run on `rank`: F, B, I, W.
   int64_t atEnd(size_t rank, const Op &op);
 
@@ -32,7 +36,16 @@ private:
     // Between stages of its rank:
     int64_t madeValues = 0, madeGradients = 0; // bytes that its forward and its backward make
     std::vector<size_t> readChannels;          // channels that its forward reads
+    // Of these channels both the maker and the readers keep the value, which is there once:
+    std::vector<size_t> sharedRead, sharedMade;
   };
+  /// Bytes of a value between stages of one rank, beyond those that its maker keeps.
+  int64_t localBytes(size_t channel) const {
+    return costs_.sentBytes.empty() ? bytes_[channel] : costs_.sentBytes[channel];
+  }
+  int64_t sharedBytes(size_t channel) const;
+  /// What the op of a backward frees less than its costs say, because others still keep it.
+  int64_t stillKept(size_t rank, llvm::ArrayRef<size_t> channels, int64_t microBatch);
   /// The last of `readers` stages of a rank has read a value: it is freed.
   bool isLastRead(size_t rank, size_t place, int64_t microBatch, size_t readers);
 
@@ -46,8 +59,10 @@ private:
   std::vector<int64_t> bytes_;       // per channel
   std::vector<size_t> readers_;      // per edge: stages of the receiving rank
   std::vector<size_t> localReaders_; // per channel: stages of the rank that makes it
+  std::vector<size_t> keepers_;      // per channel: stages of that rank that share its value
   std::vector<Stage> stages_;
-  /// Rank, place (an edge, or behind all of them a channel) and micro-batch: readers.
+  /// Rank, place (an edge, behind all of them a channel, behind these a shared one) and
+  /// micro-batch: readers.
   std::map<std::tuple<size_t, size_t, int64_t>, size_t> left_;
 };
 

@@ -16,14 +16,30 @@ struct LinkCosts {
   int64_t transferNs(int64_t bytes) const;
 };
 
+/// The most bytes that the ops of a stage need at once beyond what their rank holds before them,
+/// with what they leave.
+struct OpRoom {
+  int64_t forward = 0, recompute = 0, backward = 0, inputGrad = 0, weightGrad = 0;
+};
+
 /// Times in nanoseconds. A list may be empty; its comment gives the default.
 struct ProgramCosts {
   std::vector<StageCosts> stages;
   std::vector<int64_t> recompute;       // per stage, time of R; empty: the forward's time
   std::vector<int64_t> keptToRecompute; // per stage, bytes that F keeps until R; empty: none
   std::vector<int64_t> optimize;        // per stage, time of OPT; empty: none
+  int64_t norm = 0;                     // time of NORM beside that of its tree
   std::vector<int64_t> channelBytes;    // per channel; empty: as the plan says
-  LinkCosts link;                       // between two ranks that `linkOf` does not name
+  /// Per channel, bytes of a value from its SEND to its TAKE: none if its stage keeps it for its
+  /// backward anyway. Empty: as channelBytes.
+  std::vector<int64_t> sentBytes;
+  /// Per channel, bytes of a value that a stage which reads it keeps for its backward: between
+  /// stages of one rank they may be those that its maker keeps. Empty: none.
+  std::vector<int64_t> keptByReader;
+  std::vector<OpRoom> room; // per stage; empty: an op needs what it leaves
+  /// A received value has memory from its TAKE on, as inside one process, not from its POST on.
+  bool takesAllocate = false;
+  LinkCosts link; // between two ranks that `linkOf` does not name
   std::vector<LinkCosts> links;
   /// (from, to) -> index into `links`. Pairs with the same link share it: its messages pass one
   /// after the other, see simulate/Links.h.

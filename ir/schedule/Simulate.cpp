@@ -138,7 +138,7 @@ private:
       const Op &op = ops[state.next];
       switch (op.kind) {
       case OpKind::Post:
-        hold(rank, memory_.bytesOf(op));
+        hold(rank, memory_.atStart(op));
         note(rank, state.next, now_, now_);
         break;
       case OpKind::Send:
@@ -187,7 +187,9 @@ private:
     state.end = now_ + durationOf(op);
     if (state.firstStart < 0)
       state.firstStart = now_;
-    hold(rank, memory_.atStart(op));
+    result_.peakBytes[rank] =
+        std::max(result_.peakBytes[rank], state.held + memory_.mostDuring(op));
+    state.held += memory_.atStart(op);
     note(rank, state.next, now_, state.end);
     result_.busy[rank] += state.end - now_;
     wake(rank, state.end);
@@ -219,7 +221,7 @@ private:
     lane.arrivals.push_back(arrival);
     size_t &most = result_.mostWaiting[op.lane];
     most = std::max(most, lane.arrivals.size());
-    hold(rank, memory_.bytesOf(op));
+    hold(rank, memory_.sentBytes(op));
     note(rank, ranks_[rank].next, now_, now_);
     if (std::exchange(lane.receiverWaits, false))
       wake(program_.lanes[op.lane].to, arrival);
@@ -237,7 +239,8 @@ private:
       return false;
     }
     lane.arrivals.pop_front();
-    hold(program_.lanes[op.lane].from, -memory_.bytesOf(op));
+    hold(rank, memory_.atStart(op));
+    hold(program_.lanes[op.lane].from, -memory_.sentBytes(op));
     note(rank, ranks_[rank].next, now_, now_);
     if (std::exchange(lane.senderWaits, false))
       wake(program_.lanes[op.lane].from, now_);
@@ -265,7 +268,7 @@ private:
   Timing::Interval runCollective(const Op &op, int64_t earliest) {
     const std::vector<size_t> &ranks = program_.groups[op.group()];
     if (op.kind == OpKind::Norm)
-      return {earliest, earliest + costs_.treeNs(ranks)};
+      return {earliest, earliest + costs_.norm + costs_.treeNs(ranks)};
     return links_.reduce(ranks,
                          op.kind == OpKind::TieReduce ? bytesOfTie(plan_.ties[op.tie()])
                                                       : gradientBytes(plan_, op.stage),

@@ -6,8 +6,9 @@
 
 namespace pipec {
 
-/// `peakBytes` counts the values that stages keep, every buffer from its POST until the last stage
-/// of the rank has read it, and every sent value until it is taken. `ranks` is like Program::ranks.
+/// `peakBytes` counts the values that stages keep, every buffer from its POST (or its TAKE) until
+/// the last stage of the rank has read it, every sent value until it is taken, and the room that an
+/// op needs. `ranks` is like Program::ranks.
 struct SimulatedRun : Timing {
   int64_t lowerBound = 0;          // no order of these ops ends earlier
   std::vector<size_t> mostWaiting; // per lane: messages sent and not taken

@@ -4,7 +4,7 @@
     bench-training-prediction.py DIR [--models NAME,...] [--rounds N] [--bin BIN]
 
 Each model (those of bench-prediction.py, in training mode, with the mean square of its results as loss) is compiled once per schedule with
-measured costs: --schedule S --ranks 2, with 4 micro-batches. `plan` is the step that the compile expects, `run` the step that pipe-run expects from
+measured costs: --schedule S --ranks 2, with 4 micro-batches, and trained with AdamW, whose update is part of the plan's step. `plan` is the step that the compile expects, `run` the step that pipe-run expects from
 the stage times it saw, `measured` the median of its steps; the best round of N counts, because other work on the machine can only make a step
 longer. Then the order of the schedules by prediction is compared with the measured one, where two differ by more than 5 %. Ends with PASSED or FAILED.
 """
@@ -62,8 +62,8 @@ class Bench(forwards.Bench):
 
     def run(self, name, schedule):
         """(predicted from the stages' times, measured), in ms."""
-        text = self.tool("pipe-run", self.directory / f"{name}.{schedule}.pipe", "--train", "--inputs", self.batch(name, MICRO_BATCHES), "--microbatches",
-                         MICRO_BATCHES, "--steps", STEPS, "--threads", 1, "--json")
+        text = self.tool("pipe-run", self.directory / f"{name}.{schedule}.pipe", "--train", "--optimizer", "adamw,lr=1e-4", "--inputs",
+                         self.batch(name, MICRO_BATCHES), "--microbatches", MICRO_BATCHES, "--steps", STEPS, "--threads", 1, "--json")
         steps = [json.loads(line)["step_ms"] for line in text.splitlines() if line.startswith('{"')]
         report = json.loads(text[text.index("\n{\n"):])
         return report["predicted_step_ms"], statistics.median(steps[WARMUP:])

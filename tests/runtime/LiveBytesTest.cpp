@@ -1,10 +1,9 @@
-// The memory that a training holds after every op is what the simulator says: trainings on devices
-// that have memory of their own, whose allocator is watched.
+// The memory that a training holds before and during every op is what the simulator says: trainings
+// on devices that have memory of their own, whose allocator is watched.
 #include "compiler/Compiler.h"
 #include "ir/schedule/OpMemory.h"
 #include "runtime/Pipeline.h"
-#include "runtime/RunTrace.h"
-#include "tests/runtime/OwnMemory.h"
+#include "tests/runtime/NotedMemory.h"
 #include "tests/runtime/SmallPipeline.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/TestModels.h"
@@ -12,15 +11,9 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/eye.h>
 #include <ATen/ops/ones.h>
-#include <c10/core/CPUAllocator.h>
 
-#include <chrono>
 #include <cstdlib>
-#include <deque>
 #include <fstream>
-#include <limits>
-#include <mutex>
-#include <thread>
 
 namespace pipec {
 namespace {
@@ -29,107 +22,30 @@ constexpr int64_t kSamples = 32, kWidth = 16, kLayersPerStage = 2, kMicroBatches
 constexpr int64_t kLayerBytes = kSamples * kWidth * 4; // of a result
 constexpr int64_t kWeightBytes = kWidth * kWidth * 4;
 
-int64_t nowNs() {
-  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+enum class Layers {
+  /// tanh(x) @ w, of which F keeps one value: the product needs what tanh gave, tanh needs it too,
+  /// and nothing needs the product, which is what goes over a cut.
+  TanhFirst,
+  /// silu(x @ w): F keeps two values, one of them what went over the cut before the stage.
+  SiluLast,
+  /// tanh(x @ w): what goes over a cut is kept on both sides, and on one rank it is there once.
+  TanhLast,
+  /// TanhFirst, and what stage 0 makes goes to stage 1, and to stage 2 as well.
+  Skip,
+};
+
+const char *expressionOf(Layers layers) {
+  switch (layers) {
+  case Layers::SiluLast:
+    return "torch.silu(torch.matmul(x, self.w))";
+  case Layers::TanhLast:
+    return "torch.tanh(torch.matmul(x, self.w))";
+  default:
+    return "torch.matmul(torch.tanh(x), self.w)";
+  }
 }
 
-/// A piece of memory: who allocated and who freed it, and when.
-struct Piece {
-  int64_t bytes = 0;
-  std::thread::id by, freedBy;
-  int64_t from = 0, to = std::numeric_limits<int64_t>::max();
-};
-
-/// Notes every piece of memory of tensors while it is LibTorch's allocator.
-class NotingAllocator final : public c10::Allocator {
-public:
-  static NotingAllocator &get() {
-    static NotingAllocator *const it = new NotingAllocator; // tensors may outlive main
-    return *it;
-  }
-  void begin() {
-    base_ = c10::GetCPUAllocator();
-    c10::SetCPUAllocator(this, kPriority);
-    std::lock_guard<std::mutex> lock(mutex_);
-    first_ = pieces_.size();
-  }
-  /// Since begin().
-  std::vector<Piece> end() {
-    c10::SetCPUAllocator(base_, kPriority);
-    std::lock_guard<std::mutex> lock(mutex_);
-    return {pieces_.begin() + static_cast<ptrdiff_t>(first_), pieces_.end()};
-  }
-
-  c10::DataPtr allocate(size_t bytes) override {
-    auto own = std::make_unique<Own>();
-    own->memory = base_->allocate(bytes);
-    void *const memory = own->memory.get();
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      own->piece = &pieces_.emplace_back();
-      *own->piece = {.bytes = static_cast<int64_t>(bytes),
-                     .by = std::this_thread::get_id(),
-                     .freedBy = {},
-                     .from = nowNs()};
-    }
-    return {memory, own.release(), &release, c10::Device(c10::DeviceType::CPU)};
-  }
-  void copy_data(void *to, const void *from, size_t bytes) const override {
-    default_copy_data(to, from, bytes);
-  }
-
-private:
-  struct Own {
-    c10::DataPtr memory;
-    Piece *piece = nullptr;
-  };
-  static constexpr uint8_t kPriority = 100; // not less than that of StreamMonitor
-
-  static void release(void *context) {
-    const std::unique_ptr<Own> own(static_cast<Own *>(context));
-    std::lock_guard<std::mutex> lock(get().mutex_);
-    own->piece->freedBy = std::this_thread::get_id();
-    own->piece->to = nowNs();
-  }
-
-  c10::Allocator *base_ = nullptr;
-  std::mutex mutex_;
-  std::deque<Piece> pieces_; // addresses stay
-  size_t first_ = 0;
-};
-
-/// Notes the time of every fence and the thread of its rank. Inputs are counted nowhere.
-class NotingMemory final : public OwnMemory {
-public:
-  Fence mark() override {
-    thread = std::this_thread::get_id();
-    marks.push_back(nowNs());
-    return {.hostNs = marks.back(), .event = {}};
-  }
-
-  std::vector<int64_t> marks;
-  std::thread::id thread;
-};
-
-/// While it lives, "own" is the name of such a device; one for each rank.
-class OwnMemories {
-public:
-  OwnMemories() { made().clear(); }
-  static std::vector<std::shared_ptr<NotingMemory>> &made() {
-    static std::vector<std::shared_ptr<NotingMemory>> devices;
-    return devices;
-  }
-
-private:
-  TestDevices devices_{[](const std::string &) -> std::shared_ptr<Device> {
-    made().push_back(std::make_shared<NotingMemory>());
-    return made().back();
-  }};
-};
-
-/// Layers tanh(x) @ w, of which F keeps one value: the product needs what tanh gave, tanh needs it
-/// too, and nothing needs the product, which is what goes over a cut.
-std::string compileLayers(size_t stages, RecomputeChoice recompute) {
+std::string compileLayers(Layers layers, size_t stages, RecomputeChoice recompute) {
   test::SavedModule model{.name = "Layers"};
   std::string source = "def forward(self, x):\n";
   CompileOptions options;
@@ -139,8 +55,12 @@ std::string compileLayers(size_t stages, RecomputeChoice recompute) {
         {layer,
          {.name = fmt::format("Layer{}", i),
           .parameters = {{"w", at::eye(kWidth).set_requires_grad(true)}},
-          .source = "def forward(self, x):\n    return torch.matmul(torch.tanh(x), self.w)\n"}});
+          .source = fmt::format("def forward(self, x):\n    return {}\n", expressionOf(layers))}});
     source += fmt::format("    x = self.{}.forward(x)\n", layer);
+    if (layers == Layers::Skip && i + 1 == kLayersPerStage)
+      source += "    skipped = x\n";
+    if (layers == Layers::Skip && i == 2 * kLayersPerStage)
+      source += "    x = torch.sub(x, skipped)\n"; // each has a gradient of its own
     if (i > 0 && i % kLayersPerStage == 0)
       options.cuts.push_back(AtModule{layer});
   }
@@ -173,32 +93,61 @@ ProgramCosts costsOf(size_t stages, bool recomputed) {
   return costs;
 }
 
-/// The bytes that the thread holds at that time, of those that it also frees. The receiver frees
-/// the values that a rank sends. The gradient of the loss, a single number, does not count.
-int64_t heldAt(llvm::ArrayRef<Piece> pieces, std::thread::id thread, int64_t time) {
-  int64_t held = 0;
-  for (const Piece &piece : pieces)
-    if (piece.bytes > 4 && piece.by == thread && piece.freedBy == thread && piece.from <= time &&
-        time < piece.to)
-      held += piece.bytes;
-  return held;
-}
-
 struct LiveRun {
   std::string schedule;
   size_t stages;
   RecomputeChoice recompute = RecomputeChoice::Never;
 };
 
+std::vector<c10::IValue> batchOf(int64_t microBatches) {
+  return {at::ones({microBatches * kSamples, kWidth})};
+}
+
 /// Needs OwnMemories.
-Pipeline loadOnOwnMemories(const LiveRun &run) {
+Pipeline loadOnOwnMemories(const std::string &artifact, const std::string &schedule,
+                           int64_t microBatches) {
   PipelineOptions options;
-  options.microBatches = kMicroBatches;
+  options.microBatches = microBatches;
   options.threads = 1;
   options.devices = {"own"};
-  options.scheduleName = run.schedule;
+  options.scheduleName = schedule;
   options.training.emplace();
-  return take(Pipeline::load(compileLayers(run.stages, run.recompute), options));
+  return take(Pipeline::load(artifact, options));
+}
+
+struct NotedRun {
+  Plan plan;
+  NotedStep step;
+};
+
+NotedRun noteRun(const std::string &artifact, const std::string &schedule, int64_t microBatches) {
+  const OwnMemories devices;
+  Pipeline pipeline = loadOnOwnMemories(artifact, schedule, microBatches);
+  take(pipeline.step(batchOf(microBatches)));
+  NotedStep step = take(noteStep(pipeline, batchOf(microBatches)));
+  return {pipeline.plan(), std::move(step)};
+}
+
+/// Before every op, and if the costs have the room of ops, during it. Returns the number of ops.
+size_t compareOps(const NotedRun &run, const ProgramCosts &costs) {
+  size_t compared = 0;
+  for (size_t r = 0; r < run.step.ranks.size(); ++r) {
+    OpMemory memory(run.plan, run.step.trace.shape, costs);
+    int64_t expected = 0;
+    for (const NotedOp &noted : run.step.ranks[r]) {
+      if (isCompute(noted.op.kind)) {
+        const std::string what = fmt::format("rank {}, {}", r, toString(noted.op));
+        EXPECT_EQ(run.step.heldBefore(r, noted), expected) << "before " << what;
+        if (!costs.room.empty()) {
+          EXPECT_EQ(run.step.mostDuring(r, noted), memory.mostDuring(noted.op)) << what;
+        }
+        ++compared;
+      }
+      expected += memory.atStart(noted.op) - memory.atEnd(r, noted.op);
+    }
+    EXPECT_EQ(expected, 0) << "rank " << r << ", at the end";
+  }
+  return compared;
 }
 
 class LiveBytes : public testing::TestWithParam<LiveRun> {};
@@ -207,55 +156,11 @@ TEST_P(LiveBytes, AreTheSimulators) {
   if (std::getenv("PIPEC_TEST_STREAMS"))
     GTEST_SKIP() << "the devices here are its own";
   const LiveRun &run = GetParam();
-  const bool recomputes = run.recompute == RecomputeChoice::Always;
-  const OwnMemories devices;
-  Pipeline pipeline = loadOnOwnMemories(run);
-  const std::vector<c10::IValue> batch = {at::ones({kMicroBatches * kSamples, kWidth})};
-  take(pipeline.step(batch));
-  for (const std::shared_ptr<NotingMemory> &device : OwnMemories::made())
-    device->marks.clear();
-  NotingAllocator::get().begin();
-  take(pipeline.step(batch));
-  const std::vector<Piece> pieces = NotingAllocator::get().end();
-  const RunTrace trace = take(pipeline.trace());
-  const ProgramCosts costs = costsOf(run.stages, recomputes);
-  ASSERT_EQ(trace.program.ranks.size(), OwnMemories::made().size());
-  size_t compared = 0;
-  for (size_t r = 0; r < trace.program.ranks.size(); ++r) {
-    OpMemory memory(pipeline.plan(), trace.shape, costs);
-    const NotingMemory &device = *OwnMemories::made()[r];
-    int64_t expected = 0;
-    auto mark = device.marks.begin();
-    for (const Op &op : trace.program.ranks[r]) {
-      const std::string what = fmt::format("rank {}, before {}", r, toString(op));
-      switch (op.kind) {
-      case OpKind::Post: // memory is counted from here; inside one process it begins with TAKE
-        break;
-      case OpKind::Take:
-        expected += memory.bytesOf(op);
-        ++mark;
-        break;
-      case OpKind::Send:
-        ++mark;
-        break;
-      case OpKind::Forward:
-      case OpKind::Recompute:
-      case OpKind::Backward:
-      case OpKind::InputGrad:
-      case OpKind::WeightGrad: {
-        ASSERT_LT(mark + 1, device.marks.end()) << what;
-        EXPECT_EQ(heldAt(pieces, device.thread, *mark), expected) << what;
-        ++compared;
-        mark += 2;
-        expected += memory.atStart(op) - memory.atEnd(r, op);
-        break;
-      }
-      default:
-        EXPECT_EQ(expected, 0) << what;
-      }
-    }
-  }
-  EXPECT_GE(compared, 2 * kMicroBatches * run.stages);
+  const NotedRun noted = noteRun(compileLayers(Layers::TanhFirst, run.stages, run.recompute),
+                                 run.schedule, kMicroBatches);
+  ProgramCosts costs = costsOf(run.stages, run.recompute == RecomputeChoice::Always);
+  costs.takesAllocate = true;
+  EXPECT_GE(compareOps(noted, costs), 2 * kMicroBatches * run.stages);
 }
 
 /// A step leaves the gradients of the weights, and frees what the step before it left.
@@ -264,14 +169,15 @@ TEST_P(LiveBytes, StayTheSameFromStepToStep) {
     GTEST_SKIP() << "the devices here are its own";
   const LiveRun &run = GetParam();
   const OwnMemories devices;
-  Pipeline pipeline = loadOnOwnMemories(run);
-  const std::vector<c10::IValue> batch = {at::ones({kMicroBatches * kSamples, kWidth})};
+  Pipeline pipeline = loadOnOwnMemories(compileLayers(Layers::TanhFirst, run.stages, run.recompute),
+                                        run.schedule, kMicroBatches);
+  const std::vector<c10::IValue> batch = batchOf(kMicroBatches);
   auto leftBy = [&](int steps) {
-    NotingAllocator::get().begin();
-    for (int step = 0; step < steps; ++step)
-      take(pipeline.step(batch));
     int64_t left = 0;
-    for (const Piece &piece : NotingAllocator::get().end())
+    for (const Piece &piece : notedPieces([&] {
+           for (int step = 0; step < steps; ++step)
+             take(pipeline.step(batch));
+         }))
       if (piece.freedBy == std::thread::id())
         left += piece.bytes;
     return left;
@@ -292,6 +198,59 @@ INSTANTIATE_TEST_SUITE_P(
     [](const testing::TestParamInfo<LiveRun> &one) {
       std::string name =
           one.param.schedule + (one.param.recompute == RecomputeChoice::Always ? "_recompute" : "");
+      for (char &letter : name)
+        letter = letter == '-' ? '_' : letter;
+      return name;
+    });
+
+struct MostRun {
+  std::string schedule;
+  size_t stages;
+  Layers layers;
+};
+
+const char *nameOf(Layers layers) {
+  return layers == Layers::TanhFirst  ? "tanh"
+         : layers == Layers::SiluLast ? "silu"
+         : layers == Layers::TanhLast ? "shared"
+                                      : "skip";
+}
+
+class MostBytes : public testing::TestWithParam<MostRun> {};
+
+/// Whatever the schedule, an op holds and needs what it does where one micro-batch goes through the
+/// stages alone, each on a rank of its own.
+TEST_P(MostBytes, AreThoseOfOneMicroBatch) {
+  if (std::getenv("PIPEC_TEST_STREAMS"))
+    GTEST_SKIP() << "the devices here are its own";
+  const MostRun &run = GetParam();
+  const std::string artifact = compileLayers(run.layers, run.stages, RecomputeChoice::Never);
+  const NotedRun whole = noteRun(artifact, "gpipe", 1), split = noteRun(artifact, "zb-h1", 1);
+  ProgramCosts costs = notedCosts(whole.plan, whole.step, split.step);
+  for (size_t s = 0; s < run.stages; ++s) {
+    // All values that F keeps, and those that it makes.
+    EXPECT_GE(costs.stages[s].heldByForward, kLayersPerStage * kLayerBytes) << s;
+    EXPECT_GE(costs.room[s].forward, kLayersPerStage * kLayerBytes) << s;
+    EXPECT_GE(costs.room[s].backward, kLayersPerStage * kWeightBytes) << s;
+    EXPECT_GE(costs.room[s].weightGrad, kLayersPerStage * kWeightBytes) << s;
+  }
+  if (run.layers == Layers::TanhLast) // a backward does not free what another stage still keeps
+    costs.room.clear();
+  EXPECT_GE(compareOps(noteRun(artifact, run.schedule, kMicroBatches), costs),
+            2 * kMicroBatches * run.stages);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, MostBytes,
+    testing::Values(MostRun{"gpipe", 3, Layers::TanhFirst}, MostRun{"zb-h1", 3, Layers::TanhFirst},
+                    MostRun{"v-min", 4, Layers::TanhFirst}, MostRun{"1f1b", 3, Layers::SiluLast},
+                    MostRun{"zb-h2", 3, Layers::SiluLast},
+                    MostRun{"interleaved-1f1b", 6, Layers::SiluLast},
+                    MostRun{"zb-v", 4, Layers::SiluLast}, MostRun{"zb-v", 4, Layers::TanhLast},
+                    MostRun{"v-half", 4, Layers::TanhLast}, MostRun{"gpipe", 3, Layers::Skip},
+                    MostRun{"1f1b", 3, Layers::Skip}, MostRun{"zb-h1", 3, Layers::Skip}),
+    [](const testing::TestParamInfo<MostRun> &one) {
+      std::string name = one.param.schedule + "_" + nameOf(one.param.layers);
       for (char &letter : name)
         letter = letter == '-' ? '_' : letter;
       return name;

@@ -230,28 +230,35 @@ TEST(OperatorTimes, HaveABackwardWhereAskedFor) {
   EXPECT_EQ(row(4).keptBytes, 0);  // neg keeps nothing
 }
 
-/// A difference is said, and why there is nothing to compare with.
+/// A large difference is said, and why there is nothing to compare with. The table's times add up
+/// to those of the whole model.
 TEST(OperatorTimes, BackwardsAreHeldAgainstTheWholeModels) {
   TimingRequest request;
   request.budgetNs = 1;
   request.backward = true;
+  double backwardMs = 0; // of the last table
   auto notesOf = [&](const std::string &text, const std::vector<c10::IValue> &inputs) {
     Model flat = take(parseModel(text));
     std::vector<std::string> notes;
-    static_cast<void>(take(timeOperators(flat, notes, inputs, request)));
+    const CostTable table = take(timeOperators(flat, notes, inputs, request));
+    const CostRow sum = table.sum(0, table.rows.size());
+    backwardMs = static_cast<double>(sum.inputGradNs + sum.weightGradNs) / 1e6;
     return llvm::join(notes, "; ");
   };
-  // A walk of its own per operator begins and ends a hundred times.
+  // What no result is made from has a backward of its own, and no part in the whole model's.
   std::string chain = "model {\n"
                       "  attribute w parameter float32[8,8] requires_grad data=seed(1)\n"
                       "  graph(%x : Tensor, %w : Tensor):\n"
                       "    %0 : Tensor = aten::mm(%x, %w)\n";
   for (int i = 0; i < 100; ++i)
     chain += fmt::format("    %{} : Tensor = aten::neg(%{})\n", i + 1, i);
-  chain += "    return (%100)\n}\n";
+  chain += "    return (%0)\n}\n";
   const std::string steps = notesOf(chain, {at::ones({2, 8})});
   EXPECT_NE(steps.find("the operators' backwards add up to "), std::string::npos) << steps;
-  EXPECT_NE(steps.find(" ms, the whole model's takes "), std::string::npos) << steps;
+  const std::string takes = " ms, the whole model's takes ";
+  ASSERT_NE(steps.find(takes), std::string::npos) << steps;
+  EXPECT_NEAR(std::stod(steps.substr(steps.find(takes) + takes.size())), backwardMs, 0.002)
+      << steps; // one run: exact, as far as the note's digits go
   EXPECT_NE(steps.find("larger --cost-budget"), std::string::npos) << steps;
   request.mostBytes = 100; // half of what the machine has
   const std::string large = notesOf(chain, {at::ones({2, 8})});
@@ -366,6 +373,34 @@ TEST(EstimateCosts, CountTheBackwardOfAttention) {
   const int64_t products = 2 * (2 * 2 * 4 * 32 * 32 * 16);
   EXPECT_EQ(table.rows[1].forwardNs, products);
   EXPECT_EQ(table.rows[1].inputGradNs, products * 5 / 2);
+}
+
+/// The gradients of all results come in one walk: a product that two of them are made from has one
+/// for each factor.
+TEST(EstimateCosts, CountTheBackwardOfSeveralResultsOnce) {
+  const CostTable table = countedTraining(R"(model {
+  attribute w parameter float32[64,64] requires_grad data=seed(1)
+  attribute v parameter float32[64,64] requires_grad data=seed(2)
+  graph(%x : Tensor, %c : bool, %w : Tensor, %v : Tensor):
+    %one : int = prim::Constant[value=1]()
+    %1 : Tensor = aten::mm(%x, %w)
+    %2 : Tensor, %3 : Tensor = prim::If(%c)
+      block0():
+        %4 : Tensor = aten::mm(%1, %v)
+        %5 : Tensor = aten::neg(%4)
+        -> (%4, %5)
+      block1():
+        -> (%1, %1)
+    %6 : Tensor = aten::add(%2, %3, %one)
+    return (%6)
+}
+)",
+                                          {at::ones({64, 64}), true});
+  const int64_t flops = 2 * 64 * 64 * 64;
+  ASSERT_EQ(table.rows.size(), 3u);
+  EXPECT_EQ(table.rows[1].forwardNs, flops);
+  EXPECT_EQ(table.rows[1].inputGradNs, flops);
+  EXPECT_EQ(table.rows[1].weightGradNs, flops);
 }
 
 /// Numbers have none, whatever they come of; what writes into them writes once.

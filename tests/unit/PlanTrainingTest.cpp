@@ -51,6 +51,20 @@ TEST(PlanTraining, SaysAllOfTheBestPipeline) {
   EXPECT_EQ(plan.timing.ranks.size(), 2u);
 }
 
+/// At the rate of a usual device, 25 GB/s: 21 accesses for each byte of a trained weight.
+TEST(PlanTraining, CountsTheUpdate) {
+  auto stepNs = [](int64_t trainedBytes) {
+    CostTable table = evenTable(1);
+    table.rows[0].weightBytes = table.rows[0].trainedBytes = trainedBytes;
+    TrainingWishes wishes = onRanks(1);
+    wishes.stages = 1;
+    wishes.microBatches = 1;
+    return take(planTraining(table, wishes)).stepNs;
+  };
+  EXPECT_EQ(stepNs(25'000), 200'000 + 21'000);
+  EXPECT_EQ(stepNs(25'025'000), 200'000 + 21'021'000);
+}
+
 TEST(PlanTraining, CutsTheBatchAsAsked) {
   const CostTable table = evenTable(8);
   auto shapeOf = [&](int64_t batch, int64_t microBatches) {

@@ -259,6 +259,69 @@ TEST(Simulate, fullLanesAreWaitedFor) {
   EXPECT_EQ(slow.peakBytes, (std::vector<int64_t>{7, 14}));
 }
 
+/// What a stage keeps anyway needs nothing more while it is sent, and inside one process a buffer
+/// comes with its value.
+TEST(Simulate, messagesWithoutMemoryOfTheirOwn) {
+  const Plan plan = chainPlan({0, 1});
+  const RunShape shape = shapeOf(4, false);
+  const Program program = programOf("0F0,0F1,0F2,0F3\n1F0,1F1,1F2,1F3\n", plan, shape, 4);
+  ProgramCosts costs = costsOf({{10}, {100}});
+  costs.channelBytes = {7};
+  costs.sentBytes = {0};
+  costs.takesAllocate = true;
+  const std::vector<int64_t> expected = {0, 7};
+  EXPECT_EQ(take(simulate(program, plan, shape, costs)).peakBytes, expected);
+  const std::vector<MemoryPeak> peaks = memoryPeaks(program, plan, shape, costs);
+  EXPECT_EQ((std::vector<int64_t>{peaks[0].bytes, peaks[1].bytes}), expected);
+  costs.sentBytes = {0, 0};
+  EXPECT_TRUE(failedWith(simulate(program, plan, shape, costs), ExitCode::Usage,
+                         "costs: sentBytes: expected 1 as the plan has, got 2"));
+}
+
+/// A value of 8 bytes that both stages of a rank keep is there once, until the last of them has
+/// freed it: here W of stage 1.
+TEST(Simulate, whatTwoStagesKeepIsThereOnce) {
+  const Plan plan = chainPlan({0, 0});
+  const RunShape shape = shapeOf(1);
+  ProgramCosts costs = costsOf({{1, 1, 1, 50, 20}, {1, 1, 1, 40, 10}});
+  costs.channelBytes = {8};
+  const Program whole = programOf("0F0,1F0,1B0,0B0\n", plan, shape),
+                split = programOf("0F0,1F0,1I0,0I0,1W0,0W0\n", plan, shape);
+  EXPECT_EQ(take(simulate(whole, plan, shape, costs)).peakBytes[0], 50 + 40 + 8);
+  costs.sentBytes = {0};
+  costs.keptByReader = {8};
+  EXPECT_EQ(take(simulate(whole, plan, shape, costs)).peakBytes[0], 50 + 40 - 8 + 8 /*gradient*/);
+  OpMemory memory(plan, shape, costs);
+  std::vector<int64_t> after;
+  int64_t held = 0;
+  for (const Op &op : split.ranks[0])
+    if (isCompute(op.kind)) {
+      held += memory.atStart(op);
+      after.push_back(held -= memory.atEnd(0, op));
+    }
+  EXPECT_EQ(after, (std::vector<int64_t>{50, 82, 80, 60, 30, 0}));
+}
+
+/// Ops need more while they run than they leave: I of micro-batch 0 begins with 100 bytes.
+TEST(Simulate, opsNeedRoom) {
+  const Plan plan = chainPlan({0});
+  const RunShape shape = shapeOf(2);
+  ProgramCosts costs = costsOf({{10, 20, 30, 50, 40}});
+  const Program program = programOf("0F0,0F1,0I0,0W0,0I1,0W1\n", plan, shape);
+  EXPECT_EQ(take(simulate(program, plan, shape, costs)).peakBytes[0], 100);
+  costs.room = {{.forward = 60, .inputGrad = 30, .weightGrad = 5}};
+  EXPECT_EQ(take(simulate(program, plan, shape, costs)).peakBytes[0], 130);
+  const MemoryPeak peak = memoryPeaks(program, plan, shape, costs)[0];
+  EXPECT_EQ(peak.bytes, 130);
+  EXPECT_EQ(toString(program.ranks[0][peak.op]), "I 0 mb=0");
+  costs.room[0].weightGrad = 80; // beyond the 60 that W begins with
+  EXPECT_EQ(take(simulate(program, plan, shape, costs)).peakBytes[0], 140);
+  costs.room.clear();
+  costs.room.resize(2);
+  EXPECT_TRUE(failedWith(simulate(program, plan, shape, costs), ExitCode::Usage,
+                         "costs: room: expected 1 as the plan has, got 2"));
+}
+
 /// Recompute: a forward keeps 3 of 50 bytes, the rest comes back for the backward, and time passes
 /// once more.
 TEST(Simulate, recomputeTradesMemoryForTime) {
@@ -300,10 +363,12 @@ TEST(Simulate, normWaitsForAll) {
   const Plan plan = chainPlan({0, 1});
   RunShape shape = shapeOf(1);
   shape.norm = true;
-  const ProgramCosts costs = costsOf({{10, 10, 10}, {10, 10, 10}}, {5, 0});
-  const SimulatedRun run =
-      take(simulate(programOf("0F0,0B0\n1F0,1B0\n", plan, shape), plan, shape, costs));
-  EXPECT_EQ(run.makespan, 10 + 5 + 30 + 5 + 20 + 10);
+  ProgramCosts costs = costsOf({{10, 10, 10}, {10, 10, 10}}, {5, 0});
+  const Program program = programOf("0F0,0B0\n1F0,1B0\n", plan, shape);
+  const int64_t makespan = 10 + 5 + 30 + 5 + 20 + 10;
+  EXPECT_EQ(take(simulate(program, plan, shape, costs)).makespan, makespan);
+  costs.norm = 7;
+  EXPECT_EQ(take(simulate(program, plan, shape, costs)).makespan, makespan + 7);
 }
 
 TEST(Simulate, ranksOfOneDeviceTakeTurns) {
@@ -341,6 +406,15 @@ TEST(Simulate, staysWithinItsCertificates) {
     }
     for (size_t c = 0; c < plan.channels.size(); ++c)
       costs.channelBytes.push_back(number(60));
+    if (below(random, 2)) {
+      for (size_t s = 0; s < plan.stages.size(); ++s)
+        costs.room.push_back({number(200), number(200), number(200), number(200), number(200)});
+      for (size_t c = 0; c < plan.channels.size(); ++c)
+        costs.sentBytes.push_back(number(60));
+      for (size_t c = 0; c < plan.channels.size(); ++c)
+        costs.keptByReader.push_back(number(60));
+      costs.takesAllocate = below(random, 2) == 0;
+    }
     costs.link = {number(20), below(random, 2) ? 1000000000 : 0};
     costs.links = {{number(20), 500000000}};
     for (size_t r = 0; r + 1 < plan.ranks; ++r)

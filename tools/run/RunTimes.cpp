@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 namespace pipec {
 
@@ -24,15 +25,30 @@ Samples samplesOf(const std::deque<RunTrace> &traces) {
   return samples;
 }
 
-/// 0: the stage has no such op.
-int64_t medianOf(Samples &samples, size_t stage, OpKind kind) {
-  const auto found = samples.find({stage, kind});
-  if (found == samples.end())
+/// What the norm takes in one step: the rank that comes last does not wait for the others.
+int64_t normOf(const RunTrace &trace) {
+  std::optional<int64_t> least;
+  for (size_t r = 0; r < trace.ranks.size(); ++r)
+    for (size_t i = 0; i < trace.ranks[r].size(); ++i)
+      if (trace.program.ranks[r][i].kind == OpKind::Norm) {
+        const int64_t ns = trace.ranks[r][i].end - trace.ranks[r][i].start;
+        least = std::min(least.value_or(ns), ns);
+      }
+  return least.value_or(0);
+}
+
+int64_t medianOf(std::vector<int64_t> times) {
+  if (times.empty())
     return 0;
-  std::vector<int64_t> &times = found->second;
   const auto middle = times.begin() + static_cast<int64_t>((times.size() - 1) / 2);
   std::nth_element(times.begin(), middle, times.end());
   return *middle;
+}
+
+/// 0: the stage has no such op.
+int64_t medianOf(const Samples &samples, size_t stage, OpKind kind) {
+  const auto found = samples.find({stage, kind});
+  return found == samples.end() ? 0 : medianOf(found->second);
 }
 
 } // namespace
@@ -52,7 +68,7 @@ double meanBubble(const Timing &timing, int64_t span) {
 }
 
 llvm::Expected<SimulatedRun> RunTimes::simulated(const Plan &plan) const {
-  Samples samples = samplesOf(traces_);
+  const Samples samples = samplesOf(traces_);
   ProgramCosts costs;
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     // A stage has whole backwards or split ones. A whole one counts as I, with W of no time.
@@ -63,6 +79,10 @@ llvm::Expected<SimulatedRun> RunTimes::simulated(const Plan &plan) const {
     costs.recompute.push_back(medianOf(samples, s, OpKind::Recompute));
     costs.optimize.push_back(medianOf(samples, s, OpKind::Optimize));
   }
+  std::vector<int64_t> norms;
+  for (const RunTrace &trace : traces_)
+    norms.push_back(normOf(trace));
+  costs.norm = medianOf(std::move(norms));
   const ClusterLink link = defaultCluster(1).links.front();
   costs.link = {link.latencyNs, link.bytesPerSecond};
   return simulate(last()->program, plan, last()->shape, costs);

@@ -17,8 +17,13 @@ llvm::Error checkCosts(const Program &program, const Plan &plan, const ProgramCo
                                    {"optimize", &costs.optimize}})
     if (!list->empty() && list->size() != stages)
       return sizes(name, list->size(), stages);
-  if (!costs.channelBytes.empty() && costs.channelBytes.size() != plan.channels.size())
-    return sizes("channelBytes", costs.channelBytes.size(), plan.channels.size());
+  if (!costs.room.empty() && costs.room.size() != stages)
+    return sizes("room", costs.room.size(), stages);
+  for (const auto &[name, list] : {std::pair{"channelBytes", &costs.channelBytes},
+                                   {"sentBytes", &costs.sentBytes},
+                                   {"keptByReader", &costs.keptByReader}})
+    if (!list->empty() && list->size() != plan.channels.size())
+      return sizes(name, list->size(), plan.channels.size());
   if (!costs.deviceOfRank.empty() && costs.deviceOfRank.size() != program.ranks.size())
     return sizes("deviceOfRank", costs.deviceOfRank.size(), program.ranks.size());
   for (const auto &[ends, link] : costs.linkOf)
