@@ -37,7 +37,7 @@ std::vector<ExampleRun> runsToTrain(llvm::ArrayRef<ExampleRun> runs);
 /// where the source's own backward fails.
 class GradientComparison {
 public:
-  /// path, directory, stages and plan must outlive it. `stages`: what the files hold. `loss`: what
+  /// directory, stages and plan must outlive it. `stages`: what the files hold. `loss`: what
   /// was asked for.
   GradientComparison(const std::string &path, SourceMode mode, const std::string &directory,
                      const StagedModel &stages, Plan &plan, const LossLeaves &loss);
@@ -71,10 +71,10 @@ private:
   std::string lossWords(const LossLeaves &loss) const;
   void noteFlags(const TrainedMicroBatch &step, OfRun &found) const;
 
-  const std::string &path_;
-  SourceMode mode_;
+  mutable SourceCopies source_; // next() of any thread
   const std::string &directory_;
   const StagedModel &stages_;
+  std::optional<SerialStages> files_; // once they are read
   Plan &plan_;
   LossLeaves loss_;
   size_t threads_;

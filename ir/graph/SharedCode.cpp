@@ -1,0 +1,69 @@
+#include "ir/graph/SharedCode.h"
+
+#include "ir/NodeInfo.h"
+
+#include <ATen/core/function_schema.h>
+#include <ATen/core/ivalue.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/ir/ir.h>
+
+#include <algorithm>
+
+namespace pipec {
+
+namespace jit = torch::jit;
+
+namespace {
+
+bool isUnchanging(const c10::IValue &value) {
+  if (value.isTuple()) {
+    const auto &elements = value.toTupleRef().elements();
+    return std::all_of(elements.begin(), elements.end(), isUnchanging);
+  }
+  return value.isNone() || value.isScalar() || value.isString() || value.isDevice() ||
+         value.isEnum();
+}
+
+/// Such as the stride of a convolution. LibTorch puts the default of an operator's argument into
+/// the graph.
+bool isListOfUnchanging(const c10::IValue &value) {
+  if (!value.isList())
+    return false;
+  const auto elements = value.toListRef();
+  return std::all_of(elements.begin(), elements.end(), isUnchanging);
+}
+
+bool isOnlyRead(const jit::Use &use) {
+  const c10::FunctionSchema *schema = use.user->kind().is_aten() ? use.user->maybeSchema() : nullptr;
+  return schema && use.offset < schema->arguments().size() &&
+         !schema->arguments()[use.offset].alias_info();
+}
+
+bool mayWriteConstant(jit::Node *node) {
+  if (node->kind() != c10::prim::Constant)
+    return false;
+  const auto value = jit::toIValue(node->output());
+  if (!value || isUnchanging(*value))
+    return false;
+  const auto &uses = node->output()->uses();
+  return !isListOfUnchanging(*value) || !std::all_of(uses.begin(), uses.end(), isOnlyRead);
+}
+
+bool hasFixedDefaults(const c10::FunctionSchema &schema) {
+  return std::all_of(
+      schema.arguments().begin(), schema.arguments().end(), [](const c10::Argument &argument) {
+        return !argument.default_value() || isUnchanging(*argument.default_value());
+      });
+}
+
+} // namespace
+
+bool canShareCode(const jit::Module &module) {
+  for (jit::Function *function : module._ivalue()->compilation_unit()->get_functions())
+    if (function->name() == "__setstate__" || !hasFixedDefaults(function->getSchema()))
+      return false;
+  return !anyNodeInside(module, mayWriteConstant);
+}
+
+} // namespace pipec
