@@ -277,8 +277,8 @@ struct SourceRunner::Impl {
 SourceRunner::SourceRunner(const std::string &path, const std::string &method,
                            const SourceMode &mode, bool draws, ModelOutput output,
                            const ProgressCallback &progress, std::optional<bool> writesState)
-    : impl_(new Impl{{path, mode}, method, draws, progress, output == ModelOutput::None,
-                     writesState}) {}
+    : impl_(new Impl{
+          {path, mode}, method, draws, progress, output == ModelOutput::None, writesState}) {}
 
 SourceRunner::~SourceRunner() = default;
 

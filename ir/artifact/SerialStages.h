@@ -1,5 +1,5 @@
-// The stages of an artifact for many runs, one stage after the other, that each start from the state
-// in the files.
+// The stages of an artifact for many runs, one stage after the other, that each start from the
+// state in the files.
 #pragma once
 
 #include "ir/artifact/StageModule.h"
@@ -13,8 +13,8 @@ namespace pipec {
 /// the model prints is left out.
 class SerialStages {
 public:
-  /// `directory` holds the stage files; `plan` must outlive it. `instead`: tensors that are known to
-  /// have the bytes of weights in the files, by name, which are then not read. Errors: those of
+  /// `directory` holds the stage files; `plan` must outlive it. `instead`: tensors that are known
+  /// to have the bytes of weights in the files, by name, which are then not read. Errors: those of
   /// StageModule::load, naming the stage.
   static llvm::Expected<SerialStages> load(const std::string &directory, const Plan &plan,
                                            const std::map<std::string, at::Tensor> &instead = {});
@@ -23,8 +23,8 @@ public:
   /// True if any stage may use it.
   bool mayUseGenerator() const;
 
-  /// Stages that no other call gets, ready to run, with each weight of a weight channel. Any thread.
-  /// Errors: those of StageModule::load and copy, naming the stage.
+  /// Stages that no other call gets, ready to run, with each weight of a weight channel. Any
+  /// thread. Errors: those of StageModule::load and copy, naming the stage.
   llvm::Expected<std::vector<StageModule>> copy() const;
   /// The same without a copy. Nothing else may be called afterwards.
   std::vector<StageModule> take() &&;

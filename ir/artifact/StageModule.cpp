@@ -93,8 +93,7 @@ llvm::Expected<std::vector<c10::IValue>> StageModule::Impl::run(jit::Stack stack
 void StageModule::Impl::takeAttributes() {
   attributes.clear();
   for (const StageAttribute &attribute : plan.attributes)
-    attributes.push_back(attribute.channel ? c10::IValue()
-                                           : *attributeAt(module, attribute.name));
+    attributes.push_back(attribute.channel ? c10::IValue() : *attributeAt(module, attribute.name));
 }
 
 c10::IValue runMethod(const jit::Module &module, const std::string &method,

@@ -39,7 +39,8 @@ public:
   /// Makes the stage print nothing and warn of nothing. Call before the first run.
   void silence();
 
-  /// Whether copy() can make copies whose runs do not affect each other, see ir/torchfile/ModuleCopy.h.
+  /// Whether copy() can make copies whose runs do not affect each other, see
+  /// ir/torchfile/ModuleCopy.h.
   bool canBeCopied() const;
   /// A stage with the same operators, whose attributes are those of the file. Both share the graph:
   /// neither may be rewritten or moved later. The stage must not have run. Any thread, several at

@@ -35,7 +35,8 @@ bool isListOfUnchanging(const c10::IValue &value) {
 }
 
 bool isOnlyRead(const jit::Use &use) {
-  const c10::FunctionSchema *schema = use.user->kind().is_aten() ? use.user->maybeSchema() : nullptr;
+  const c10::FunctionSchema *schema =
+      use.user->kind().is_aten() ? use.user->maybeSchema() : nullptr;
   return schema && use.offset < schema->arguments().size() &&
          !schema->arguments()[use.offset].alias_info();
 }
@@ -51,10 +52,10 @@ bool mayWriteConstant(jit::Node *node) {
 }
 
 bool hasFixedDefaults(const c10::FunctionSchema &schema) {
-  return std::all_of(
-      schema.arguments().begin(), schema.arguments().end(), [](const c10::Argument &argument) {
-        return !argument.default_value() || isUnchanging(*argument.default_value());
-      });
+  return std::all_of(schema.arguments().begin(), schema.arguments().end(),
+                     [](const c10::Argument &argument) {
+                       return !argument.default_value() || isUnchanging(*argument.default_value());
+                     });
 }
 
 } // namespace

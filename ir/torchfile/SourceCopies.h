@@ -15,8 +15,8 @@ namespace pipec {
 /// What the model writes for people: print() and warnings.warn().
 enum class Prints { Kept, Removed };
 
-/// Reads the source once if its copies can share the code, see canBeCopied(), and anew for each copy
-/// otherwise. Any thread.
+/// Reads the source once if its copies can share the code, see canBeCopied(), and anew for each
+/// copy otherwise. Any thread.
 class SourceCopies {
 public:
   SourceCopies(std::string path, SourceMode mode)

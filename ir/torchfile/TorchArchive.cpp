@@ -83,8 +83,7 @@ at::DataPtr TorchArchive::view(const std::string &record) {
 }
 
 std::shared_ptr<MappedFile> mappingOf(const c10::Storage &storage) {
-  const auto *file =
-      storage.data_ptr().cast_context<std::shared_ptr<MappedFile>>(&releaseMapping);
+  const auto *file = storage.data_ptr().cast_context<std::shared_ptr<MappedFile>>(&releaseMapping);
   return file ? *file : nullptr;
 }
 
