@@ -90,11 +90,11 @@ size_t threadsFor(const StagedModel &stages) {
 
 } // namespace
 
-GradientComparison::GradientComparison(const std::string &path, SourceMode mode,
-                                       const std::string &directory, const StagedModel &stages,
-                                       Plan &plan, const LossLeaves &loss)
-    : source_(path, std::move(mode)), directory_(directory), stages_(stages), plan_(plan),
-      loss_(loss), threads_(threadsFor(stages)) {
+GradientComparison::GradientComparison(SourceCopies &source, const std::string &directory,
+                                       const StagedModel &stages, Plan &plan,
+                                       const LossLeaves &loss)
+    : source_(source), directory_(directory), stages_(stages), plan_(plan), loss_(loss),
+      threads_(threadsFor(stages)) {
   result_.whyWhole.resize(plan.stages.size());
 }
 

@@ -1,9 +1,9 @@
 #include "ir/torchfile/ModuleCopy.h"
 
 #include "ir/TorchError.h"
-#include "ir/graph/SharedCode.h"
 #include "ir/support/Check.h"
 #include "ir/support/Try.h"
+#include "ir/torchfile/SharedCode.h"
 #include "ir/torchfile/TorchArchive.h"
 
 #include <ATen/core/Dict.h>

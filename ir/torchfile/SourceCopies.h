@@ -25,8 +25,9 @@ public:
   /// Switches dropout off in all copies, see ir/graph/Dropout.h. Call before the first next().
   void turnOffDropout() { dropsNothing_ = true; }
 
-  /// A model with the state of the file that no other call gets or writes. `prints` is that of the
-  /// first model; later ones print nothing. Errors: those of loadSource and copyOf.
+  /// A model with the state of the file that no other call gets or writes. Its code must stay as it
+  /// is. `prints` is that of the first model; later ones print nothing. Errors: those of loadSource
+  /// and copyOf.
   llvm::Expected<torch::jit::Module> next(Prints prints);
 
 private:

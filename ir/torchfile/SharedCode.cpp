@@ -1,4 +1,4 @@
-#include "ir/graph/SharedCode.h"
+#include "ir/torchfile/SharedCode.h"
 
 #include "ir/NodeInfo.h"
 
