@@ -61,8 +61,12 @@ bool hasFixedDefaults(const c10::FunctionSchema &schema) {
 } // namespace
 
 bool canShareCode(const jit::Module &module) {
-  for (jit::Function *function : module._ivalue()->compilation_unit()->get_functions())
-    if (function->name() == "__setstate__" || !hasFixedDefaults(function->getSchema()))
+  for (const jit::Function *function : module._ivalue()->compilation_unit()->get_functions())
+    if (function->name() == "__setstate__")
+      return false;
+  // A call inside of the code has its defaults as constants.
+  for (const jit::Method &method : module.get_methods())
+    if (!hasFixedDefaults(method.function().getSchema()))
       return false;
   return !anyNodeInside(module, mayWriteConstant);
 }

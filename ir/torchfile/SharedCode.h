@@ -9,9 +9,10 @@ struct Module;
 namespace pipec {
 
 /// Whether no function of the file that the module was read from may write into a value that the
-/// code itself holds: a constant or the default of an argument. Numbers and texts never change. A
-/// list of them counts as written unless only operators read it. Tensors and objects count as
-/// written. Also false if the file has functions that set the state of objects when it is read.
+/// code itself holds: a constant, or the default of an argument of the module's methods. Numbers
+/// and texts never change. A list of them may be a constant that only operators read. Tensors and
+/// objects count as written. Also false if the file has functions that set the state of objects
+/// when it is read.
 bool canShareCode(const torch::jit::Module &module);
 
 } // namespace pipec

@@ -194,6 +194,17 @@ TEST(ModuleCopy, CodeThatHoldsWhatARunMayWriteIsReadAnew) {
   EXPECT_FALSE(canShare("def forward(self, x):\n    return x\n", withTensor));
 }
 
+TEST(ModuleCopy, DefaultsOfInnerCallsAreNoMatter) {
+  TempDir dir;
+  jit::Module inner("__torch__.Inner"), module("__torch__.Outer");
+  inner.define("def forward(self, x, sizes: List[int]=[1, 2]):\n    sizes.append(3)\n"
+               "    return x * len(sizes)\n");
+  module.register_module("inner", inner);
+  module.define("def forward(self, x):\n    return self.inner.forward(x, [7])\n");
+  module.save(dir.path("m.pt"));
+  EXPECT_TRUE(canBeCopied(take(loadMapped(dir.path("m.pt")))));
+}
+
 TEST(ModuleCopy, OnlyTheFirstPrints) {
   TempDir dir;
   jit::Module module("__torch__.Printing");
