@@ -33,11 +33,6 @@ bool isCopied(const c10::IValue &value) {
   return value.isTuple() || value.isList() || value.isGenericDict() || value.isObject();
 }
 
-bool neverChanges(const c10::IValue &value) {
-  return value.isNone() || value.isScalar() || value.isString() || value.isDevice() ||
-         value.isEnum();
-}
-
 using Mappings = std::unordered_map<const MappedFile *, std::shared_ptr<MappedFile>>;
 
 class Copies {

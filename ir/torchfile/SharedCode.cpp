@@ -14,24 +14,24 @@ namespace pipec {
 
 namespace jit = torch::jit;
 
-namespace {
-
-bool isUnchanging(const c10::IValue &value) {
+bool neverChanges(const c10::IValue &value) {
   if (value.isTuple()) {
     const auto &elements = value.toTupleRef().elements();
-    return std::all_of(elements.begin(), elements.end(), isUnchanging);
+    return std::all_of(elements.begin(), elements.end(), neverChanges);
   }
   return value.isNone() || value.isScalar() || value.isString() || value.isDevice() ||
          value.isEnum();
 }
 
+namespace {
+
 /// Such as the stride of a convolution. LibTorch puts the default of an operator's argument into
 /// the graph.
-bool isListOfUnchanging(const c10::IValue &value) {
+bool isListOfFixed(const c10::IValue &value) {
   if (!value.isList())
     return false;
   const auto elements = value.toListRef();
-  return std::all_of(elements.begin(), elements.end(), isUnchanging);
+  return std::all_of(elements.begin(), elements.end(), neverChanges);
 }
 
 bool isOnlyRead(const jit::Use &use) {
@@ -45,16 +45,16 @@ bool mayWriteConstant(jit::Node *node) {
   if (node->kind() != c10::prim::Constant)
     return false;
   const auto value = jit::toIValue(node->output());
-  if (!value || isUnchanging(*value))
+  if (!value || neverChanges(*value))
     return false;
   const auto &uses = node->output()->uses();
-  return !isListOfUnchanging(*value) || !std::all_of(uses.begin(), uses.end(), isOnlyRead);
+  return !isListOfFixed(*value) || !std::all_of(uses.begin(), uses.end(), isOnlyRead);
 }
 
 bool hasFixedDefaults(const c10::FunctionSchema &schema) {
   return std::all_of(schema.arguments().begin(), schema.arguments().end(),
                      [](const c10::Argument &argument) {
-                       return !argument.default_value() || isUnchanging(*argument.default_value());
+                       return !argument.default_value() || neverChanges(*argument.default_value());
                      });
 }
 
