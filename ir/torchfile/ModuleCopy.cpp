@@ -71,7 +71,7 @@ private:
     const size_t bytes = original.nbytes();
     const auto *data = static_cast<const char *>(original.data());
     if (const std::shared_ptr<MappedFile> file = mappingOf(original)) {
-      copy = storageOf(bytes, viewOf(mappings_.at(file.get()), data - file->data()));
+      copy = storageOf(bytes, viewOfMapping(mappings_.at(file.get()), data - file->data()));
     } else {
       at::DataPtr memory = c10::GetCPUAllocator()->allocate(bytes);
       if (bytes > 0)

@@ -79,7 +79,7 @@ at::DataPtr TorchArchive::view(const std::string &record) {
   bool inside = offset <= file_->size() && size <= file_->size() - offset;
   if (!stored || !inside || offset % kAlignment != 0)
     return std::get<0>(reader_->getRecord(record));
-  return viewOf(file_, offset);
+  return viewOfMapping(file_, offset);
 }
 
 std::shared_ptr<MappedFile> mappingOf(const c10::Storage &storage) {
@@ -87,7 +87,7 @@ std::shared_ptr<MappedFile> mappingOf(const c10::Storage &storage) {
   return file ? *file : nullptr;
 }
 
-at::DataPtr viewOf(std::shared_ptr<MappedFile> file, size_t offset) {
+at::DataPtr viewOfMapping(std::shared_ptr<MappedFile> file, size_t offset) {
   char *data = file->data() + offset;
   return {data, new std::shared_ptr<MappedFile>(std::move(file)), &releaseMapping, at::kCPU};
 }

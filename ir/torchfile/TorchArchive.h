@@ -44,7 +44,7 @@ private:
 /// The mapping that an archive gave a view of; null: the storage has memory of its own.
 std::shared_ptr<MappedFile> mappingOf(const c10::Storage &storage);
 /// A view of the bytes of a mapping from `offset` on, as TorchArchive::view() gives.
-at::DataPtr viewOf(std::shared_ptr<MappedFile> file, size_t offset);
+at::DataPtr viewOfMapping(std::shared_ptr<MappedFile> file, size_t offset);
 
 /// Errors: Unreadable for numbers that a big-endian machine wrote, whose name is `what`.
 llvm::Error checkByteOrder(TorchArchive &archive, llvm::StringRef what);

@@ -8,6 +8,7 @@
 #include "ir/torchfile/SharedCode.h"
 #include "ir/torchfile/SourceCopies.h"
 #include "ir/torchfile/TorchFile.h"
+#include "tests/support/Matchers.h"
 #include "tests/unit/TempDir.h"
 
 #include <gtest/gtest.h>
@@ -24,12 +25,6 @@ using namespace pipec;
 namespace {
 
 namespace jit = torch::jit;
-
-template <typename T> T take(llvm::Expected<T> value) {
-  if (!value)
-    throw std::runtime_error(describe(value.takeError()).message);
-  return std::move(*value);
-}
 
 /// forward(x) writes everything that it can: buffers in place and by assignment, a parameter, an
 /// int, a list, a dict and a tensor in it, and the buffer of a submodule.
@@ -77,7 +72,7 @@ std::string stateOf(const jit::Module &module) {
   return text.str();
 }
 
-at::Tensor run(const jit::Module &module) {
+at::Tensor runWriter(const jit::Module &module) {
   const InferenceSettings settings(/*intraOpThreads=*/1);
   return runMethod(module, "forward", {at::ones({2})}).toTensor();
 }
@@ -94,13 +89,13 @@ TEST(ModuleCopy, SharesNothingThatARunWrites) {
   EXPECT_EQ(first.type(), second.type()) << "the code is shared";
   EXPECT_EQ(stateOf(first), before);
   for (int k = 1; k <= 3; ++k)
-    EXPECT_EQ(run(first)[0].item<float>(), 1.0f + 2.0f * static_cast<float>(k));
+    EXPECT_EQ(runWriter(first)[0].item<float>(), 1.0f + 2.0f * static_cast<float>(k));
   EXPECT_NE(stateOf(first), before);
   EXPECT_EQ(first.attr("numbers").toIntVector(), (std::vector<int64_t>{7, 1, 2, 3}));
   EXPECT_EQ(stateOf(second), before);
   EXPECT_EQ(stateOf(original), before);
   EXPECT_EQ(stateOf(take(copyOf(original))), before) << "later ones start from the file, too";
-  EXPECT_EQ(run(second)[0].item<float>(), 3.0f);
+  EXPECT_EQ(runWriter(second)[0].item<float>(), 3.0f);
 }
 
 TEST(ModuleCopy, TiesAndViewsStay) {
@@ -117,7 +112,7 @@ TEST(ModuleCopy, TiesAndViewsStay) {
     EXPECT_TRUE(copy.attr("trained").toTensor().requires_grad());
     EXPECT_TRUE(copy.attr("trained").toTensor().is_leaf());
     EXPECT_FALSE(copy.attr("weight").toTensor().requires_grad());
-    run(copy);
+    runWriter(copy);
     EXPECT_EQ(copy.attr("tied").toTensor()[1].item<float>(), 4.0f);
     EXPECT_EQ(copy.attr("whole").toTensor()[3].item<float>(), isOne ? 13.0f : 3.0f);
     EXPECT_EQ(original.attr("whole").toTensor()[3].item<float>(), 3.0f);
@@ -159,7 +154,7 @@ TEST(ModuleCopy, RunsOfSeveralThreads) {
   llvm::Error error = forEachParallel(weights, /*threads=*/4, [&](size_t i) -> llvm::Error {
     const jit::Module module = TRY(copies.next(Prints::Removed));
     for (int k = 0; k < 50; ++k)
-      results[i] = run(module)[0].item<float>();
+      results[i] = runWriter(module)[0].item<float>();
     return llvm::Error::success();
   });
   EXPECT_FALSE(static_cast<bool>(error));
