@@ -119,7 +119,7 @@ llvm::Error CompileRun::compile(ArtifactWriter &writer) {
   TRY(writeStages(staged, writer));
   Plan plan = planOf(staged.model);
   if (loss_) {
-    plan.training = TRY(trainingPlanOf(staged.model, plan, *loss_, path_, frontEnd_.sourceMode()));
+    plan.training = TRY(trainingPlanOf(staged.model, plan, *loss_, frontEnd_.source()));
     plan.training->recompute = recomputedStages(options_, planning_.training(), plan);
     TRY(hook_->beforeTraining(plan));
   }
@@ -346,8 +346,7 @@ llvm::Error CompileRun::proveGradients(const std::vector<ExampleRun> &runs,
   if (!loss_)
     return llvm::Error::success();
   phases_.begin("comparing gradients");
-  GradientComparison comparison(path_, frontEnd_.sourceMode(), writer.directory(), stages, plan,
-                                *loss_);
+  GradientComparison comparison(frontEnd_.source(), writer.directory(), stages, plan, *loss_);
   const std::vector<ExampleRun> trained = runsToTrain(runs);
   if (llvm::Error error = comparison.compareWhole(trained))
     return explainedByArgument(std::move(error), mayReturnArgument_);

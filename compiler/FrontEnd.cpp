@@ -272,8 +272,7 @@ llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model, PassContext &con
 llvm::Expected<Source> FrontEnd::study() {
   PassContext context;
   Model model = TRY(flatten(context));
-  const TrainingModules inTraining =
-      TRY(trainingModulesOf(path_, model.signature.method, sourceMode()));
+  const TrainingModules inTraining = TRY(trainingModulesOf(source_, path_, model.signature.method));
   if (options_.mode == Mode::Infer)
     llvm::append_range(context.notes, inTraining.notes("--infer compiles them in eval mode"));
   std::vector<c10::IValue> inputs = TRY(exampleInputs(model, options_.inputs));

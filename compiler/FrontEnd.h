@@ -6,6 +6,7 @@
 #include "compiler/PassDumps.h"
 #include "compiler/Phases.h"
 #include "compiler/verify/MatchSource.h"
+#include "ir/torchfile/SourceCopies.h"
 #include "passes/Pass.h"
 #include "passes/Registry.h"
 
@@ -24,7 +25,8 @@ class FrontEnd {
 public:
   FrontEnd(const std::string &path, const CompileOptions &options, PassDumps &dumps, Phases &phases,
            llvm::ArrayRef<PassInfo> registry = allPasses())
-      : path_(path), options_(options), dumps_(dumps), phases_(phases), registry_(registry) {}
+      : path_(path), options_(options), dumps_(dumps), phases_(phases), registry_(registry),
+        source_(path, sourceMode()) {}
 
   /// The method as operators, as far as that is possible without an example. Errors: those of
   /// importModel and of the passes; Usage for names of modules and weights that the pipeline text
@@ -46,6 +48,8 @@ public:
 
   /// How the source runs, as the options say.
   SourceMode sourceMode() const;
+  /// The source that runs so.
+  SourceCopies &source() { return source_; }
 
 private:
   llvm::Expected<std::vector<c10::IValue>> exampleInputs(const Model &model,
@@ -71,6 +75,7 @@ private:
   PassDumps &dumps_;
   Phases &phases_;
   llvm::ArrayRef<PassInfo> registry_; // of the passes that pipelines name
+  SourceCopies source_;
 };
 
 } // namespace pipec

@@ -7,9 +7,9 @@
 #include "ir/TorchError.h"
 #include "ir/artifact/StageModule.h"
 #include "ir/batch/MicroBatch.h"
-#include "ir/graph/Dropout.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
+#include "ir/torchfile/SourceCopies.h"
 #include "ir/torchfile/TorchFile.h"
 #include "ir/values/MapTensors.h"
 #include "ir/values/SameBits.h"
@@ -146,14 +146,12 @@ struct SourceRunner::Impl {
     bool keepsState; // a call could change the next one
   };
 
-  const std::string &path;
+  SourceCopies copies;
   std::string method;
-  SourceMode mode;
   bool draws;
   ProgressCallback progress;
   bool quiet;
   std::optional<bool> writesState; // as the normal form shows
-  bool dropsNothing = false;
   std::mutex mutex = {};
   std::optional<bool> keepsState = {};           // once a copy was loaded
   std::optional<torch::jit::Module> shared = {}; // for a model without state
@@ -180,11 +178,7 @@ struct SourceRunner::Impl {
     const bool isKnown = keepsState.has_value();
     if (keepsState == true)
       lock.unlock();
-    torch::jit::Module module = TRY(loadSource(path, mode));
-    if (isQuiet)
-      removePrints(module);
-    if (dropsNothing)
-      pipec::turnOffDropout(module);
+    torch::jit::Module module = TRY(copies.next(isQuiet ? Prints::Removed : Prints::Kept));
     if (!isKnown)
       keepsState = anyNodeInside(module, [&](torch::jit::Node *node) {
         return writesState.value_or(mayWriteAnything(node)) || callsForeignObject(node, module);
@@ -283,12 +277,12 @@ struct SourceRunner::Impl {
 SourceRunner::SourceRunner(const std::string &path, const std::string &method,
                            const SourceMode &mode, bool draws, ModelOutput output,
                            const ProgressCallback &progress, std::optional<bool> writesState)
-    : impl_(new Impl{path, method, mode, draws, progress, output == ModelOutput::None,
-                     writesState}) {}
+    : impl_(new Impl{
+          {path, mode}, method, draws, progress, output == ModelOutput::None, writesState}) {}
 
 SourceRunner::~SourceRunner() = default;
 
-void SourceRunner::turnOffDropout() { impl_->dropsNothing = true; }
+void SourceRunner::turnOffDropout() { impl_->copies.turnOffDropout(); }
 
 llvm::Expected<SourceRunner::Values> SourceRunner::run(std::vector<Values> calls) {
   std::vector<std::vector<Values>> runs;

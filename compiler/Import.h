@@ -49,7 +49,7 @@ public:
   /// `draws`: the model may draw random numbers, so its runs cannot go on in parallel.
   /// `writesState`: whether the method, in normal form, writes attributes; false spares each run a
   /// copy of the model. Where that is not known, the functions in the file decide, also those that
-  /// never run: every scripted nn.Embedding has one that writes. `path` must outlive the runner.
+  /// never run: every scripted nn.Embedding has one that writes.
   SourceRunner(const std::string &path, const std::string &method, const SourceMode &mode,
                bool draws, ModelOutput output, const ProgressCallback &progress = {},
                std::optional<bool> writesState = std::nullopt);

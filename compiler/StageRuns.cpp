@@ -43,9 +43,11 @@ public:
 
   llvm::Error run(const ProgressCallback &callback) {
     InferenceSettings settings(/*intraOpThreads=*/1); // as the source ran
-    runner_ = TRY(SerialRunner::load(directory_, plan_, instead_));
+    stages_ = TRY(SerialStages::load(directory_, plan_, instead_));
     makeJobs();
-    const size_t threads = runner_->mayUseGenerator() ? 1 : threadsForRuns();
+    const size_t threads = stages_->mayUseGenerator() ? 1 : threadsForRuns();
+    if (!keepsState(plan_))
+      runner_.emplace(plan_, std::move(*stages_).take());
     RunProgress progress(callback, "running the stages", elements_);
     return forEachParallel(elements_, threads, [&](size_t index) {
       llvm::Error error = runJob(index);
@@ -76,10 +78,10 @@ private:
   }
 
   llvm::Error runJob(size_t index) {
-    // Reading a stage takes longer than running it once. A stage without state is read once.
-    if (index == 0 || !keepsState(plan_))
+    if (runner_)
       return runOn(*runner_, jobs_[index]);
-    SerialRunner fresh = TRY(SerialRunner::load(directory_, plan_, instead_));
+    std::vector<StageModule> stages = TRY(stages_->copy());
+    SerialRunner fresh(plan_, std::move(stages));
     return runOn(fresh, jobs_[index]);
   }
 
@@ -128,7 +130,8 @@ private:
   const Plan &plan_;
   llvm::ArrayRef<ExampleRun> runs_;
   const std::map<std::string, at::Tensor> &instead_;
-  std::optional<SerialRunner> runner_;
+  std::optional<SerialStages> stages_;
+  std::optional<SerialRunner> runner_; // of all jobs; none: the stages keep state
   std::vector<Job> jobs_;
   std::vector<int64_t> elements_; // of the arguments of each job, a measure of its time
   std::vector<std::vector<SentSpecs>> sent_;

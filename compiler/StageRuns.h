@@ -13,7 +13,7 @@ std::vector<ExampleRun> runsToRepeat(std::vector<ExampleRun> runs, const Plan &p
 
 /// Runs the stages in `directory` on the same inputs, several runs at once where they cannot
 /// disturb each other: every leaf must be bit-identical. Fills the specs of plan.channels.
-/// `instead` as for SerialRunner::load. Errors: Internal naming the first output, index and both
+/// `instead` as for SerialStages::load. Errors: Internal naming the first output, index and both
 /// values of the first run that differs.
 llvm::Error runStages(const std::string &directory, Plan &plan, const std::vector<ExampleRun> &runs,
                       const std::map<std::string, at::Tensor> &instead = {},

@@ -5,7 +5,6 @@
 #include "ir/autograd/ModelGradients.h"
 #include "ir/support/Try.h"
 #include "ir/text/TensorText.h"
-#include "ir/torchfile/TorchFile.h"
 #include "ir/values/MapTensors.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -74,9 +73,8 @@ llvm::Error refuseTrainedContainers(const StagedModel &model) {
 } // namespace
 
 llvm::Expected<TrainingPlan> trainingPlanOf(const StagedModel &model, const Plan &plan,
-                                            const LossLeaves &loss, const std::string &path,
-                                            const SourceMode &mode) {
-  torch::jit::Module source = TRY(loadSource(path, mode));
+                                            const LossLeaves &loss, SourceCopies &copies) {
+  const torch::jit::Module source = TRY(copies.next(Prints::Removed));
   const std::vector<TrainedTensor> tensors = trainedTensors(source);
   TRY(refuseTrainedContainers(model));
   TRY(refuseOverlaps(source));

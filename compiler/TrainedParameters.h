@@ -2,18 +2,16 @@
 #pragma once
 
 #include "ir/Model.h"
-#include "ir/SourceMode.h"
 #include "ir/plan/LossLeaf.h"
-#include "ir/support/Error.h"
+#include "ir/torchfile/SourceCopies.h"
 
 namespace pipec {
 
-/// The training part of the plan of these stages. `loss`: the output leaves; `path`, `mode`: the
+/// The training part of the plan of these stages. `loss`: the output leaves; `copies`: of the
 /// source, whose module gives the order of the parameters. Every stage can split its backward,
-/// until a run shows another thing. Errors: those of loadSource; Unsupported for two different
-/// trained tensors that share memory and for trained tensors inside of lists and objects.
+/// until a run shows another thing. Errors: those of SourceCopies::next; Unsupported for two
+/// different trained tensors that share memory and for trained tensors inside of lists and objects.
 llvm::Expected<TrainingPlan> trainingPlanOf(const StagedModel &model, const Plan &plan,
-                                            const LossLeaves &loss, const std::string &path,
-                                            const SourceMode &mode);
+                                            const LossLeaves &loss, SourceCopies &copies);
 
 } // namespace pipec

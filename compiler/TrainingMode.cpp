@@ -2,13 +2,12 @@
 
 #include "ir/TorchError.h"
 #include "ir/support/Try.h"
-#include "ir/torchfile/TorchFile.h"
 
 namespace pipec {
 
-llvm::Expected<TrainingModules>
-trainingModulesOf(const std::string &path, const std::string &method, const SourceMode &mode) {
-  torch::jit::Module module = TRY(loadSource(path, mode));
+llvm::Expected<TrainingModules> trainingModulesOf(SourceCopies &source, const std::string &path,
+                                                  const std::string &method) {
+  torch::jit::Module module = TRY(source.next(Prints::Removed));
   return guardTorch(ExitCode::Unreadable, path + ": reading training flags",
                     [&] { return trainingModules(module, method); });
 }

@@ -90,11 +90,11 @@ size_t threadsFor(const StagedModel &stages) {
 
 } // namespace
 
-GradientComparison::GradientComparison(const std::string &path, SourceMode mode,
-                                       const std::string &directory, const StagedModel &stages,
-                                       Plan &plan, const LossLeaves &loss)
-    : path_(path), mode_(std::move(mode)), directory_(directory), stages_(stages), plan_(plan),
-      loss_(loss), threads_(threadsFor(stages)) {
+GradientComparison::GradientComparison(SourceCopies &source, const std::string &directory,
+                                       const StagedModel &stages, Plan &plan,
+                                       const LossLeaves &loss)
+    : source_(source), directory_(directory), stages_(stages), plan_(plan), loss_(loss),
+      threads_(threadsFor(stages)) {
   result_.whyWhole.resize(plan.stages.size());
 }
 
@@ -104,6 +104,7 @@ llvm::Error GradientComparison::compareWhole(llvm::ArrayRef<ExampleRun> runs) {
                  "the stages do not have the gradients of the model: the backward is to start at "
                  "{}, and starts at {}",
                  lossWords(loss_), lossWords({plan_.training->loss, plan_.training->count}));
+  files_ = TRY(SerialStages::load(directory_, plan_));
   const std::vector<bool> none(plan_.stages.size(), false);
   const bool keepsAll = parameterBytes(plan_) <= kKeptGradients;
   compared_.assign(keepsAll ? runs.size() : 1, {});
@@ -190,7 +191,7 @@ GradientComparison::sourceSteps(const ExampleRun &run) const {
 
 llvm::Expected<std::vector<SourceStep>>
 GradientComparison::trainSource(const ExampleRun &run) const {
-  return pipec::trainSource(path_, mode_, plan_.signature, loss_, run);
+  return pipec::trainSource(source_, plan_.signature, loss_, run);
 }
 
 /// If the backward of a stage turns out not to be splittable, the stage is noted and the run is
@@ -201,8 +202,10 @@ llvm::Error GradientComparison::trainStages(const ExampleRun &run,
                                             OfRun &found) const {
   PIPEC_ASSERT(plan_.training && expected.size() == run.calls.size(),
                "a plan of a training, and a step of the source for each call");
+  PIPEC_ASSERT(files_, "compareWhole() first");
   const SerialWay way{split, plan_.training->recompute, followsFlags};
-  SerialTrainer trainer = TRY(SerialTrainer::load(directory_, plan_, way));
+  std::vector<StageModule> stages = TRY(files_->copy());
+  SerialTrainer trainer(plan_, std::move(stages), way);
   std::vector<SerialTrainer::InFlight> flights;
   bool again = false;
   for (size_t c = 0; c < run.calls.size(); ++c) {

@@ -37,10 +37,10 @@ std::vector<ExampleRun> runsToTrain(llvm::ArrayRef<ExampleRun> runs);
 /// where the source's own backward fails.
 class GradientComparison {
 public:
-  /// path, directory, stages and plan must outlive it. `stages`: what the files hold. `loss`: what
-  /// was asked for.
-  GradientComparison(const std::string &path, SourceMode mode, const std::string &directory,
-                     const StagedModel &stages, Plan &plan, const LossLeaves &loss);
+  /// source, directory, stages and plan must outlive it. `stages`: what the files hold. `loss`:
+  /// what was asked for.
+  GradientComparison(SourceCopies &source, const std::string &directory, const StagedModel &stages,
+                     Plan &plan, const LossLeaves &loss);
 
   /// Whole backwards, in all runs. Sets requiresGrad of plan.channels as the runs show it.
   llvm::Error compareWhole(llvm::ArrayRef<ExampleRun> runs);
@@ -71,10 +71,10 @@ private:
   std::string lossWords(const LossLeaves &loss) const;
   void noteFlags(const TrainedMicroBatch &step, OfRun &found) const;
 
-  const std::string &path_;
-  SourceMode mode_;
+  SourceCopies &source_;
   const std::string &directory_;
   const StagedModel &stages_;
+  std::optional<SerialStages> files_; // once they are read
   Plan &plan_;
   LossLeaves loss_;
   size_t threads_;

@@ -6,7 +6,6 @@
 #include "ir/batch/MergeOutputs.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/support/Try.h"
-#include "ir/torchfile/TorchFile.h"
 
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
@@ -26,9 +25,8 @@ SourceTrainer::SourceTrainer(SourceTrainer &&) = default;
 SourceTrainer &SourceTrainer::operator=(SourceTrainer &&) = default;
 SourceTrainer::~SourceTrainer() = default;
 
-llvm::Expected<SourceTrainer> SourceTrainer::load(const std::string &path, const SourceMode &mode) {
-  torch::jit::Module module = TRY(loadSource(path, mode));
-  removePrints(module);
+llvm::Expected<SourceTrainer> SourceTrainer::load(SourceCopies &source) {
+  torch::jit::Module module = TRY(source.next(Prints::Removed));
   return SourceTrainer(std::make_unique<Impl>(Impl{std::move(module)}));
 }
 
@@ -58,10 +56,10 @@ at::Tensor rootScale(const ExampleRun &run, size_t call, bool isPair, const at::
   return at::full_like(loss, part);
 }
 
-llvm::Expected<std::vector<SourceStep>> trainSource(const std::string &path, const SourceMode &mode,
+llvm::Expected<std::vector<SourceStep>> trainSource(SourceCopies &copies,
                                                     const Signature &signature,
                                                     const LossLeaves &loss, const ExampleRun &run) {
-  SourceTrainer source = TRY(SourceTrainer::load(path, mode));
+  SourceTrainer source = TRY(SourceTrainer::load(copies));
   std::vector<SourceStep> steps;
   for (size_t c = 0; c < run.calls.size(); ++c) {
     at::manual_seed(kExampleSeed);

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "compiler/ExampleRuns.h"
-#include "ir/SourceMode.h"
 #include "ir/plan/LossLeaf.h"
 #include "ir/plan/Plan.h"
+#include "ir/torchfile/SourceCopies.h"
 
 #include <ATen/core/ivalue.h>
 
@@ -26,8 +26,8 @@ struct SourceStep {
 /// A copy of the source, trained for micro-batches one after the other. One thread at a time.
 class SourceTrainer {
 public:
-  /// Errors: those of loadSource.
-  static llvm::Expected<SourceTrainer> load(const std::string &path, const SourceMode &mode);
+  /// Errors: those of SourceCopies::next.
+  static llvm::Expected<SourceTrainer> load(SourceCopies &source);
   SourceTrainer(SourceTrainer &&);
   SourceTrainer &operator=(SourceTrainer &&);
   ~SourceTrainer();
@@ -47,9 +47,9 @@ private:
 /// a pair (sum, count) each counts fully, and the sum of gradients is divided later.
 at::Tensor rootScale(const ExampleRun &run, size_t call, bool isPair, const at::Tensor &loss);
 
-/// Trains a fresh copy of the source on a step whose micro-batches are the calls of `run`. Random
+/// Trains a copy of the source on a step whose micro-batches are the calls of `run`. Random
 /// operators draw from kExampleSeed in each call. Errors: those of SourceTrainer.
-llvm::Expected<std::vector<SourceStep>> trainSource(const std::string &path, const SourceMode &mode,
+llvm::Expected<std::vector<SourceStep>> trainSource(SourceCopies &copies,
                                                     const Signature &signature,
                                                     const LossLeaves &loss, const ExampleRun &run);
 

@@ -1,58 +1,12 @@
 #include "ir/artifact/SerialRunner.h"
 
 #include "ir/InferenceSettings.h"
-#include "llvm/ADT/STLExtras.h"
 
 #include <fmt/format.h>
 
 #include <ATen/core/Tensor.h>
 
 namespace pipec {
-
-namespace {
-
-/// State stays as the files have it, because runs write it.
-void useInstead(StageModule &stage, const StagePlan &plan,
-                const std::map<std::string, at::Tensor> &instead) {
-  for (size_t a = 0; a < plan.attributes.size(); ++a) {
-    const auto found = instead.find(plan.attributes[a].name);
-    if (found == instead.end() || plan.attributes[a].written || plan.attributes[a].channel)
-      continue;
-    const at::Tensor &own = stage.attribute(a).toTensor(), &other = found->second;
-    if (own.scalar_type() == other.scalar_type() && own.sizes() == other.sizes() &&
-        own.strides() == other.strides())
-      stage.setAttribute(a, other);
-  }
-}
-
-} // namespace
-
-llvm::Expected<SerialRunner> SerialRunner::load(const std::string &directory, const Plan &plan,
-                                                const std::map<std::string, at::Tensor> &instead) {
-  SerialRunner runner;
-  runner.plan_ = &plan;
-  for (size_t s = 0; s < plan.stages.size(); ++s) {
-    llvm::Expected<StageModule> stage =
-        StageModule::load(directory + "/" + plan.stages[s].file, plan.stages[s]);
-    if (!stage)
-      return withContext(stage.takeError(), fmt::format("stage {}", s));
-    useInstead(*stage, plan.stages[s], instead);
-    stage->silence();
-    if (llvm::Error error = stage->prepare())
-      return withContext(std::move(error), fmt::format("stage {}", s));
-    runner.stages_.push_back(std::move(*stage));
-  }
-  for (const Channel &channel : plan.channels)
-    if (channel.kind == Channel::Kind::Weight)
-      for (const PortRef &to : channel.to)
-        runner.stages_[to.stage].setAttribute(
-            to.port, runner.stages_[channel.from.stage].attribute(channel.from.port));
-  return runner;
-}
-
-bool SerialRunner::mayUseGenerator() const {
-  return llvm::any_of(stages_, [](const StageModule &stage) { return stage.mayUseGenerator(); });
-}
 
 llvm::Expected<SerialRunner::Result> SerialRunner::run(std::vector<c10::IValue> inputs) {
   InferenceSettings settings;

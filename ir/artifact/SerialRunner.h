@@ -2,14 +2,11 @@
 // a plan.
 #pragma once
 
-#include "ir/artifact/StageModule.h"
-
-#include <map>
+#include "ir/artifact/SerialStages.h"
 
 namespace pipec {
 
-/// Loads the stages anew, so state starts as the files have it. One thread at a time, or several if
-/// no stage writes state.
+/// One thread at a time, or several if no stage writes state.
 class SerialRunner {
 public:
   struct Result {
@@ -17,14 +14,9 @@ public:
     std::vector<c10::IValue> sent; // on each channel; None on weight channels
   };
 
-  /// `directory` holds the stage files. Output that the model prints is dropped. `instead`: tensors
-  /// that are known to have the bytes of weights in the files, by name, which are then not read.
-  /// Errors: those of StageModule::load, naming the stage.
-  static llvm::Expected<SerialRunner> load(const std::string &directory, const Plan &plan,
-                                           const std::map<std::string, at::Tensor> &instead = {});
-
-  /// True if any stage may use it.
-  bool mayUseGenerator() const;
+  /// `stages`: those of SerialStages; `plan` must outlive it.
+  SerialRunner(const Plan &plan, std::vector<StageModule> stages)
+      : plan_(&plan), stages_(std::move(stages)) {}
 
   /// Takes one value per input of the signature and returns one per output leaf. Runs without
   /// gradients and with the graph optimiser off, and restores both settings of the calling thread.
@@ -32,7 +24,7 @@ public:
   llvm::Expected<Result> run(std::vector<c10::IValue> inputs);
 
 private:
-  const Plan *plan_ = nullptr;
+  const Plan *plan_;
   std::vector<StageModule> stages_;
 };
 

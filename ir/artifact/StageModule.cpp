@@ -7,6 +7,7 @@
 #include "ir/artifact/StageFacts.h"
 #include "ir/graph/LstmState.h"
 #include "ir/support/Try.h"
+#include "ir/torchfile/ModuleCopy.h"
 #include "ir/torchfile/TorchFile.h"
 #include "ir/values/MapTensors.h"
 #include "llvm/ADT/StringRef.h"
@@ -38,6 +39,7 @@ struct StageModule::Impl {
   jit::Stack stackOf(std::vector<c10::IValue> inputs) const;
   /// Returns the outputs in the memory of `stack`.
   llvm::Expected<std::vector<c10::IValue>> run(jit::Stack stack);
+  void takeAttributes();
 };
 
 /// For prim::fork. LibTorch's own launcher hands the call to a pool of threads.
@@ -85,6 +87,13 @@ llvm::Expected<std::vector<c10::IValue>> StageModule::Impl::run(jit::Stack stack
     if (plan.attributes[i].written && hasGraph(attributes[i]))
       return refuseWith(Refusal::StateWithGradient, plan.attributes[i].name);
   return stack;
+}
+
+/// Those that the module holds; others arrive later.
+void StageModule::Impl::takeAttributes() {
+  attributes.clear();
+  for (const StageAttribute &attribute : plan.attributes)
+    attributes.push_back(attribute.channel ? c10::IValue() : *attributeAt(module, attribute.name));
 }
 
 c10::IValue runMethod(const jit::Module &module, const std::string &method,
@@ -196,11 +205,18 @@ llvm::Expected<StageModule> StageModule::load(const std::string &path, const Sta
   const auto &arguments = method.function().getSchema().arguments();
   for (size_t i = 0; i < plan.inputs.size(); ++i)
     impl->inputTypes.push_back(arguments[i + 1].type());
-  for (const StageAttribute &attribute : plan.attributes)
-    impl->attributes.push_back(attribute.channel ? c10::IValue()
-                                                 : *attributeAt(*module, attribute.name));
   impl->module = std::move(*module);
+  impl->takeAttributes();
   return StageModule(std::move(impl));
+}
+
+bool StageModule::canBeCopied() const { return pipec::canBeCopied(impl_->module); }
+
+llvm::Expected<StageModule> StageModule::copy() const {
+  auto copied = std::make_unique<Impl>(*impl_);
+  copied->module = TRY(copyOf(impl_->module));
+  copied->takeAttributes();
+  return StageModule(std::move(copied));
 }
 
 llvm::Error StageModule::prepare() {

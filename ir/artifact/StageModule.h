@@ -40,6 +40,14 @@ public:
   /// Makes the stage print nothing and warn of nothing. Call before the first run.
   void silence();
 
+  /// Whether copy() can make copies whose runs do not affect each other, see
+  /// ir/torchfile/ModuleCopy.h.
+  bool canBeCopied() const;
+  /// A stage with the same operators, whose attributes are those of the file. Both share the graph:
+  /// neither may be rewritten or moved later. The stage must not have run. Any thread, several at
+  /// once. Errors: those of copyOf().
+  llvm::Expected<StageModule> copy() const;
+
   /// Lets `edit` change the operators that run() runs. Call before the first run.
   void rewrite(llvm::function_ref<void(torch::jit::Block &)> edit);
 

@@ -34,25 +34,15 @@ void setGeneratorState(const at::Tensor &state) {
 
 llvm::Expected<SerialTrainer> SerialTrainer::load(const std::string &directory, const Plan &plan,
                                                   SerialWay way) {
-  SerialTrainer trainer;
-  trainer.plan_ = &plan;
-  trainer.way_ = std::move(way);
-  for (size_t s = 0; s < plan.stages.size(); ++s) {
-    llvm::Expected<StageModule> stage =
-        StageModule::load(directory + "/" + plan.stages[s].file, plan.stages[s]);
-    if (!stage)
-      return withContext(stage.takeError(), fmt::format("stage {}", s));
-    stage->silence();
-    const bool writes = stage->writesInPlace();
-    trainer.stages_.push_back(std::move(*stage));
-    trainer.written_.push_back(writes ? writtenAttributes(plan.stages[s]) : std::vector<size_t>());
-  }
-  for (const Channel &channel : plan.channels)
-    if (channel.kind == Channel::Kind::Weight)
-      for (const PortRef &to : channel.to)
-        trainer.stages_[to.stage].setAttribute(
-            to.port, trainer.stages_[channel.from.stage].attribute(channel.from.port));
-  return trainer;
+  SerialStages stages = TRY(SerialStages::load(directory, plan));
+  return SerialTrainer(plan, std::move(stages).take(), std::move(way));
+}
+
+SerialTrainer::SerialTrainer(const Plan &plan, std::vector<StageModule> stages, SerialWay way)
+    : plan_(&plan), way_(std::move(way)), stages_(std::move(stages)) {
+  for (size_t s = 0; s < stages_.size(); ++s)
+    written_.push_back(stages_[s].writesInPlace() ? writtenAttributes(plan.stages[s])
+                                                  : std::vector<size_t>());
 }
 
 std::vector<c10::IValue> SerialTrainer::state(size_t stage) const {

@@ -2,7 +2,7 @@
 // to the last, backwards from the last to the first. The simplest training of a plan.
 #pragma once
 
-#include "ir/artifact/StageModule.h"
+#include "ir/artifact/SerialStages.h"
 #include "ir/autograd/StageTape.h"
 
 namespace pipec {
@@ -23,13 +23,14 @@ struct SerialWay {
   bool followsFlags = false;     // channels bring back a gradient only if the plan says so
 };
 
-/// Loads the stages anew, so that state starts as the files have it. One thread at a time.
+/// One thread at a time.
 class SerialTrainer {
 public:
-  /// directory: of the stage files. What the model prints is left out. Errors: those of
-  /// StageModule::load, naming the stage.
+  /// Reads the stage files in `directory`. Errors: those of SerialStages::load.
   static llvm::Expected<SerialTrainer> load(const std::string &directory, const Plan &plan,
                                             SerialWay way);
+  /// `stages`: those of SerialStages; `plan` must outlive it.
+  SerialTrainer(const Plan &plan, std::vector<StageModule> stages, SerialWay way);
 
   /// A micro-batch between its forwards and its backwards.
   struct InFlight {
@@ -67,7 +68,7 @@ private:
   llvm::Error runStage(size_t stage, const std::vector<c10::IValue> &inputs, InFlight &flight);
   llvm::Error recompute(size_t stage, InFlight::OfStage &flight);
 
-  const Plan *plan_ = nullptr;
+  const Plan *plan_;
   SerialWay way_;
   std::vector<StageModule> stages_;
   std::vector<std::vector<size_t>> written_; // per stage: attributes that are state

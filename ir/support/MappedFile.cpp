@@ -46,7 +46,15 @@ llvm::Expected<std::shared_ptr<MappedFile>> MappedFile::open(const std::string &
   if (data == MAP_FAILED)
     return systemError(path);
   return std::shared_ptr<MappedFile>(
-      new MappedFile(static_cast<char *>(data), info.st_size, {info.st_dev, info.st_ino}));
+      new MappedFile(path, static_cast<char *>(data), info.st_size, {info.st_dev, info.st_ino}));
+}
+
+llvm::Expected<std::shared_ptr<MappedFile>> MappedFile::again() const {
+  llvm::Expected<std::shared_ptr<MappedFile>> file = open(path_);
+  if (file && ((*file)->id_ != id_ || (*file)->size_ != size_))
+    return makeError(ExitCode::IO, path_ + ": was replaced by another file while it was in use",
+                     "run the command again");
+  return file;
 }
 
 void MappedFile::expectFewReads() { ::madvise(data_, size_, MADV_RANDOM); }

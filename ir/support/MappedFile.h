@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace pipec {
 
@@ -17,6 +18,9 @@ public:
   /// Errors: IO (missing, no permission), Unreadable (a directory, not a regular file, empty), each
   /// naming the path.
   static llvm::Expected<std::shared_ptr<MappedFile>> open(const std::string &path);
+  /// Another mapping of the same file, without what was written into this one. Errors: those of
+  /// open(); IO if another file has this name by now.
+  llvm::Expected<std::shared_ptr<MappedFile>> again() const;
   MappedFile(const MappedFile &) = delete;
   MappedFile &operator=(const MappedFile &) = delete;
   ~MappedFile();
@@ -32,7 +36,9 @@ public:
   const FileId &id() const { return id_; }
 
 private:
-  MappedFile(char *data, size_t size, const FileId &id) : data_(data), size_(size), id_(id) {}
+  MappedFile(std::string path, char *data, size_t size, const FileId &id)
+      : path_(std::move(path)), data_(data), size_(size), id_(id) {}
+  std::string path_;
   char *data_;
   size_t size_;
   FileId id_;

@@ -79,21 +79,28 @@ at::DataPtr TorchArchive::view(const std::string &record) {
   bool inside = offset <= file_->size() && size <= file_->size() - offset;
   if (!stored || !inside || offset % kAlignment != 0)
     return std::get<0>(reader_->getRecord(record));
-  return {file_->data() + offset, new std::shared_ptr<MappedFile>(file_), &releaseMapping,
-          at::kCPU};
+  return viewOfMapping(file_, offset);
+}
+
+std::shared_ptr<MappedFile> mappingOf(const c10::Storage &storage) {
+  const auto *file = storage.data_ptr().cast_context<std::shared_ptr<MappedFile>>(&releaseMapping);
+  return file ? *file : nullptr;
+}
+
+at::DataPtr viewOfMapping(std::shared_ptr<MappedFile> file, size_t offset) {
+  char *data = file->data() + offset;
+  return {data, new std::shared_ptr<MappedFile>(std::move(file)), &releaseMapping, at::kCPU};
 }
 
 /// The mapping that a tensor is a view of; null: it has memory of its own.
-static MappedFile *mappingOf(const at::Tensor &tensor) {
+static std::shared_ptr<MappedFile> mappingOf(const at::Tensor &tensor) {
   if (!tensor.defined() || !tensor.has_storage())
     return nullptr;
-  const auto *file =
-      tensor.storage().data_ptr().cast_context<std::shared_ptr<MappedFile>>(&releaseMapping);
-  return file ? file->get() : nullptr;
+  return mappingOf(tensor.storage());
 }
 
 std::optional<FilePlace> placeInFile(const at::Tensor &tensor) {
-  MappedFile *file = mappingOf(tensor);
+  const std::shared_ptr<MappedFile> file = mappingOf(tensor);
   if (!file)
     return std::nullopt;
   const auto *data = static_cast<const char *>(tensor.const_data_ptr());
@@ -101,7 +108,7 @@ std::optional<FilePlace> placeInFile(const at::Tensor &tensor) {
 }
 
 void expectReadOf(const at::Tensor &tensor) {
-  if (MappedFile *file = mappingOf(tensor))
+  if (const std::shared_ptr<MappedFile> file = mappingOf(tensor))
     file->expectReadOf(static_cast<const char *>(tensor.const_data_ptr()),
                        tensor.storage().nbytes() -
                            static_cast<size_t>(tensor.storage_offset() * tensor.element_size()));

@@ -7,6 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Allocator.h>
+#include <c10/core/Storage.h>
 #include <caffe2/serialize/inline_container.h>
 
 #include <optional>
@@ -39,6 +40,11 @@ private:
   std::shared_ptr<MappedFile> file_;
   std::unique_ptr<caffe2::serialize::PyTorchStreamReader> reader_;
 };
+
+/// The mapping that an archive gave a view of; null: the storage has memory of its own.
+std::shared_ptr<MappedFile> mappingOf(const c10::Storage &storage);
+/// A view of the bytes of a mapping from `offset` on, as TorchArchive::view() gives.
+at::DataPtr viewOfMapping(std::shared_ptr<MappedFile> file, size_t offset);
 
 /// Errors: Unreadable for numbers that a big-endian machine wrote, whose name is `what`.
 llvm::Error checkByteOrder(TorchArchive &archive, llvm::StringRef what);

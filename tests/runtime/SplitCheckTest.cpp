@@ -45,5 +45,22 @@ TEST(SplitCheck, findsEveryGradientThatDiffers) {
   EXPECT_GE(found, plan.stages.size());
 }
 
+TEST(SerialStages, copiesTrainAsTheFilesDo) {
+  const Artifact artifact = take(openArtifact(compileTrained(Training())));
+  const Plan &plan = artifact.plan;
+  const SerialWay way{std::vector<bool>(plan.stages.size(), false), {}, false};
+  const TrainingSettings settings;
+  auto train = [&](SerialTrainer trainer) {
+    return take(trainer.run(trainingBatch(), plan.training->loss, at::ones({})));
+  };
+  const TrainedMicroBatch expected =
+      train(take(SerialTrainer::load(artifact.directory, plan, way)));
+  const SerialStages stages = take(SerialStages::load(artifact.directory, plan));
+  for (int copy = 0; copy < 2; ++copy) {
+    const TrainedMicroBatch found = train(SerialTrainer(plan, take(stages.copy()), way));
+    EXPECT_FALSE(static_cast<bool>(compareBackwards(plan, expected, found)));
+  }
+}
+
 } // namespace
 } // namespace pipec

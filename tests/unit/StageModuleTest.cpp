@@ -82,6 +82,32 @@ TEST(StageModule, RunsAndWritesStateBack) {
   }
 }
 
+TEST(StageModule, CopiesStartFromTheFile) {
+  Fixture fixture("(x * block_weight + block_weight_use1, counter.add_(1))");
+  StageModule original = fixture.load();
+  original.silence();
+  ASSERT_FALSE(bool(original.prepare()));
+  ASSERT_TRUE(original.canBeCopied());
+  auto copyOf = [&] {
+    auto copy = original.copy();
+    if (!copy)
+      throw std::runtime_error(describe(copy.takeError()).message);
+    return std::move(*copy);
+  };
+  StageModule first = copyOf(), second = copyOf();
+  auto countOf = [](StageModule &stage) {
+    auto outputs = stage.run({at::full({2}, 2.0f)});
+    return outputs ? stage.attribute(1).toTensor().item<float>() : -1.0f;
+  };
+  for (int step = 1; step <= 3; ++step)
+    EXPECT_EQ(countOf(first), static_cast<float>(step));
+  EXPECT_EQ(second.attribute(1).toTensor().item<float>(), 0.0f);
+  EXPECT_EQ(countOf(second), 1.0f);
+  StageModule third = copyOf();
+  EXPECT_EQ(countOf(third), 1.0f);
+  EXPECT_TRUE(third.attribute(0).toTensor().requires_grad());
+}
+
 TEST(StageModule, OneOutputIsBareAndNoneIsNone) {
   Fixture one("x * block_weight");
   one.plan.outputs.resize(1);

@@ -55,3 +55,4 @@ list(APPEND PIPEC_UNIT_SOURCES unit/ParallelRunsTest.cpp unit/ProgressLineTest.c
 list(APPEND PIPEC_UNIT_SOURCES unit/CheckpointTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/CarryMetadataTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/WithoutDerivativeTest.cpp)
+list(APPEND PIPEC_UNIT_SOURCES unit/ModuleCopyTest.cpp)
