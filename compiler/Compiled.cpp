@@ -1,5 +1,5 @@
-// A compile that is not saved yet: save copies its files to the caller's directory.
-#include "compiler/Compiler.h"
+#include "compiler/Compiled.h"
+
 #include "ir/artifact/ArtifactWriter.h"
 #include "ir/artifact/Manifest.h"
 #include "ir/support/Try.h"
