@@ -43,17 +43,13 @@ public:
   explicit TrainedAttributes(const PipelineCore &core) : core_(core) {
     const std::vector<StagePlan> &stages = core.artifact.plan.stages;
     for (size_t s = 0; s < stages.size(); ++s)
-      for (size_t a = 0; a < stages[s].attributes.size(); ++a) {
-        add(stages[s].attributes[a].name, {s, a});
-        for (const std::string &other : stages[s].attributes[a].otherNames)
-          add(other, {s, a});
-      }
+      for (size_t a = 0; a < stages[s].attributes.size(); ++a)
+        for (const std::string &name : stages[s].attributes[a].allNames())
+          add(name, {s, a});
   }
 
   std::optional<PortRef> find(const StageAttribute &attribute) const {
-    std::vector<std::string> names = {attribute.name};
-    names.insert(names.end(), attribute.otherNames.begin(), attribute.otherNames.end());
-    for (const std::string &name : names)
+    for (const std::string &name : attribute.allNames())
       if (auto found = byName_.find(name); found != byName_.end())
         return found->second;
     return std::nullopt;

@@ -12,6 +12,7 @@
 #include "ir/artifact/ArtifactReader.h"
 #include "ir/artifact/Manifest.h"
 #include "ir/artifact/SafeFile.h"
+#include "ir/support/CannotWrite.h"
 #include "ir/support/OutputPlace.h"
 #include "ir/support/Try.h"
 #include "ir/support/UnfinishedOutputs.h"
@@ -88,11 +89,6 @@ llvm::Error checkReplaceable(const std::string &target) {
   return llvm::Error::success();
 }
 
-llvm::Error existsError(const std::string &target) {
-  return makeError(ExitCode::Usage, fmt::format("{}: exists already", target),
-                   "pass --force to replace it");
-}
-
 std::string parentOf(const std::string &path) {
   std::string parent = std::filesystem::path(path).parent_path().string();
   return parent.empty() ? "." : parent;
@@ -104,7 +100,7 @@ llvm::Error checkTarget(const std::string &target, bool force) {
     return llvm::Error::success();
   if (llvm::Error error = checkReplaceable(target)) // fails even with --force
     return error;
-  return force ? llvm::Error::success() : existsError(target);
+  return force ? llvm::Error::success() : existsAlready(target);
 }
 
 llvm::Error renameError(const std::string &target, int error) {
@@ -120,12 +116,12 @@ llvm::Error renameNew(const std::string &temporary, const std::string &target) {
   if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0)
     return llvm::Error::success();
   if (errno == EEXIST)
-    return existsError(target);
+    return existsAlready(target);
   if (!lacksFlag(errno))
     return renameError(target, errno);
   TargetState state = TRY(stateOf(target));
   if (state == TargetState::Present)
-    return existsError(target);
+    return existsAlready(target);
   return ::rename(temporary.c_str(), target.c_str()) == 0 ? llvm::Error::success()
                                                           : renameError(target, errno);
 }

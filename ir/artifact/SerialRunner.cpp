@@ -42,11 +42,7 @@ llvm::Expected<SerialRunner> SerialRunner::load(const std::string &directory, co
       return withContext(std::move(error), fmt::format("stage {}", s));
     runner.stages_.push_back(std::move(*stage));
   }
-  for (const Channel &channel : plan.channels)
-    if (channel.kind == Channel::Kind::Weight)
-      for (const PortRef &to : channel.to)
-        runner.stages_[to.stage].setAttribute(
-            to.port, runner.stages_[channel.from.stage].attribute(channel.from.port));
+  shareWeights(plan, runner.stages_);
   return runner;
 }
 

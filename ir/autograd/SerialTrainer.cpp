@@ -47,11 +47,7 @@ llvm::Expected<SerialTrainer> SerialTrainer::load(const std::string &directory, 
     trainer.stages_.push_back(std::move(*stage));
     trainer.written_.push_back(writes ? writtenAttributes(plan.stages[s]) : std::vector<size_t>());
   }
-  for (const Channel &channel : plan.channels)
-    if (channel.kind == Channel::Kind::Weight)
-      for (const PortRef &to : channel.to)
-        trainer.stages_[to.stage].setAttribute(
-            to.port, trainer.stages_[channel.from.stage].attribute(channel.from.port));
+  shareWeights(plan, trainer.stages_);
   return trainer;
 }
 

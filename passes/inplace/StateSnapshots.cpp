@@ -5,6 +5,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/AliasAnalysis.h"
 #include "passes/analysis/OperatorFacts.h"
+#include "passes/analysis/TopLevel.h"
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/jit/ir/ir.h>
@@ -186,9 +187,7 @@ private:
   }
 
   bool isBehind(Node *user, Node *last) const {
-    while (user->owningBlock() != model_.graph->block())
-      user = user->owningBlock()->owningNode();
-    auto found = position_.find(user);
+    auto found = position_.find(nodeIn(model_.graph->block(), user));
     return found != position_.end() && found->second > position_.lookup(last);
   }
 
