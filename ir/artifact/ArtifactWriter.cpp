@@ -9,6 +9,7 @@
 // Whenever the process dies, X is the old artifact, the new one, or nothing.
 #include "ir/artifact/ArtifactWriter.h"
 
+#include "ir/TorchError.h"
 #include "ir/artifact/ArtifactReader.h"
 #include "ir/artifact/Manifest.h"
 #include "ir/artifact/SafeFile.h"
@@ -177,10 +178,7 @@ llvm::Expected<ArtifactWriter> ArtifactWriter::create(const std::string &target,
 ArtifactWriter::~ArtifactWriter() {
   for (auto &[name, digest] : settling_)
     if (digest.valid())
-      try { // an earlier error counts
-        llvm::consumeError(digest.get().takeError());
-      } catch (const std::exception &) {
-      }
+      llvm::consumeError(digest.get().takeError()); // an earlier error counts
 }
 
 llvm::Error ArtifactWriter::write(llvm::StringRef name, llvm::StringRef bytes) {
@@ -209,8 +207,14 @@ void ArtifactWriter::settle(const std::string &name, std::string sha256) {
   settling_[name] = std::async(
       std::launch::async,
       [directory = directory(), name, known = std::move(sha256)]() -> llvm::Expected<std::string> {
-        FileHandle opened = TRY(openDirectory(directory));
-        return syncedDigest(opened, name, known);
+        std::string digest;
+        auto compute = [&]() -> llvm::Error {
+          FileHandle opened = TRY(openDirectory(directory));
+          digest = TRY(syncedDigest(opened, name, known));
+          return llvm::Error::success();
+        };
+        TRY(guardTorchError(ExitCode::Internal, name + ": computing its digest", compute));
+        return digest;
       });
 }
 
