@@ -50,8 +50,8 @@ size_t requestedStages(const CompileOptions &options, const Model &model) {
     return names + 1;
   const TopLevel top = topLevelOf(model);
   std::set<size_t> places(top.boundaries.begin(), top.boundaries.end());
-  // Markers inside control flow count before it. Before the first operator is no place, so a marker
-  // inside that counts after it, unless nothing is before the marker.
+  // A marker inside control flow counts before that operator. No cut is possible before the first
+  // operator, so a marker inside it counts after it, unless nothing precedes the marker.
   for (size_t i = 1; i < top.operators.size(); ++i)
     if (holdsBoundary(top.operators[i]))
       places.insert(i);
@@ -169,7 +169,8 @@ llvm::Expected<Model> CompileRun::withGivenCuts(const Source &source) {
   return std::get<Model>(std::move(any));
 }
 
-/// Cuts that were given without costs are judged by estimates, unless a run takes seconds.
+/// If cuts were given without costs, warns of long stages by estimates, unless the run for these
+/// takes seconds.
 llvm::Error CompileRun::warnOfLongStages(Source &source) {
   if (runningFor(source.model) != Running::All)
     return llvm::Error::success();

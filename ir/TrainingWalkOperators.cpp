@@ -45,7 +45,7 @@ bool hasEffect(const Node *node) {
          node->kind() == c10::prim::CallMethod || node->kind() == c10::prim::CallFunction;
 }
 
-/// Whether the operator can be computed while the walk goes on: on numbers and texts, without an
+/// Whether the operator can be computed during the walk: it takes numbers and texts, and has no
 /// effect.
 bool isComputable(Node *node, llvm::ArrayRef<c10::IValue> inputs) {
   return !hasEffect(node) && !isMessage(node) && node->blocks().empty() &&

@@ -166,9 +166,9 @@ private:
     });
   }
 
-  /// The index, among the owner's attributes, of the attribute with the same elements. An unused
-  /// one is added if the owner has only another view of them, or already sends them to the stage
-  /// under another name, for which the stage has a port too.
+  /// The index, among the owner's attributes, of the attribute with the same elements. Adds an
+  /// unused one if the owner has only another view of them, or already sends them to the stage
+  /// under another name, which has its own port in the stage.
   size_t holdIn(StagedModel &model, size_t owner, size_t attribute, size_t receiver) {
     const Attribute &wanted = model.attributes[attribute];
     Stage &stage = model.stages[owner];

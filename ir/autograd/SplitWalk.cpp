@@ -127,8 +127,8 @@ void SplitWalk::findMiddles(const Graph &graph, const std::vector<bool> &onWay) 
         isMiddle[user] = true;
       }
     }
-    // The walk from the first middle would free what the second needs, and both give parts of one
-    // gradient in an order of their own.
+    // A walk from the first middle node would free what the second one needs, and both contribute
+    // to one gradient in their own order.
     if (middles > 1)
       whyWhole_ = "one use of a weight feeds several operators";
   }

@@ -36,7 +36,7 @@ bool isCount(const OutputLeaf &leaf) {
          (!leaf.tensor.known || (hasOneElement(leaf.tensor) && !dtype.contains("complex")));
 }
 
-/// A tensor of shape [1] is none: of an example of one sample, it may be a label.
+/// A tensor of shape [1] is no loss: for an example of one sample, it may be a label.
 bool isWholeNumber(const OutputLeaf &leaf) {
   return leaf.type == "int" || (isCount(leaf) && leaf.tensor.known && leaf.tensor.shape.empty() &&
                                 llvm::StringRef(leaf.tensor.dtype).contains("int"));

@@ -40,7 +40,7 @@ private:
   std::unique_ptr<caffe2::serialize::PyTorchStreamReader> reader_;
 };
 
-/// Errors: Unreadable for numbers that a big-endian machine wrote, whose name is `what`.
+/// `what` names the numbers in errors. Errors: Unreadable if a big-endian machine wrote them.
 llvm::Error checkByteOrder(TorchArchive &archive, llvm::StringRef what);
 
 /// The place in a file at which the bytes of a tensor begin.

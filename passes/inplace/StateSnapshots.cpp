@@ -53,8 +53,8 @@ private:
     return model_.stateOutputs.size() < before;
   }
 
-  /// Values that are the very tensor of an attribute, to the graph input that it is: what a writer
-  /// returns, and what both branches give.
+  /// Maps values that are the tensor of an attribute itself to that attribute's graph input:
+  /// results of writers, and results that both branches give.
   llvm::MapVector<Value *, Value *> sameTensors(const AliasAnalysis::Memory &memory) const {
     llvm::MapVector<Value *, Value *> same;
     for (Value *value : memory.values) {
