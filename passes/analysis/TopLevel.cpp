@@ -156,8 +156,10 @@ bool isInside(const Node *node, const Block *block) {
 }
 
 Node *nodeIn(const Block *block, Node *node) {
-  while (node->owningBlock() != block)
+  while (node->owningBlock() != block) {
     node = node->owningBlock()->owningNode();
+    PIPEC_ASSERT(node, "the block holds the node");
+  }
   return node;
 }
 
