@@ -313,8 +313,7 @@ llvm::Expected<Evaluation> Pipeline::evaluate(const std::vector<c10::IValue> &in
   Impl &run = *evaluation.pipeline.impl_;
   TRY(run.usableAgain());
   const TrainedAttributes trained(*impl_->core);
-  if (llvm::Error error = impl_->finishDevices()) // the last step may still write weights
-    return std::move(error);
+  TRY(impl_->finishDevices()); // the last step may still write weights
   TRY(guardTorchVoid(ExitCode::Other, "lending the weights", [&] {
     c10::AutoGradMode noGrad(false);
     for (const LentAttribute &lent : evaluation.lent) {

@@ -47,8 +47,7 @@ int64_t Reference::peakMemoryBytes() const { return impl_->device->peakMemoryByt
 
 llvm::Expected<c10::IValue> Reference::infer(const std::vector<c10::IValue> &inputs,
                                              StepStats *stats) {
-  if (llvm::Error error = impl_->finishDevice()) // the caller may have made the inputs on it
-    return std::move(error);
+  TRY(impl_->finishDevice()); // the caller may have made the inputs on it
   c10::IValue result;
   llvm::Error error = impl_->onStream([&]() -> llvm::Error {
     result = TRY(inferOrRestore(inputs, stats));
@@ -56,12 +55,10 @@ llvm::Expected<c10::IValue> Reference::infer(const std::vector<c10::IValue> &inp
   });
   if (error)
     return std::move(error);
-  error = guardTorchVoid(ExitCode::Other, "device " + impl_->device->name(), [&] {
+  TRY(guardTorchVoid(ExitCode::Other, "device " + impl_->device->name(), [&] {
     result = impl_->device->bring(std::move(result), *impl_->device);
     impl_->device->finish();
-  });
-  if (error)
-    return std::move(error);
+  }));
   return result;
 }
 

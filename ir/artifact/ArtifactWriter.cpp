@@ -99,8 +99,7 @@ llvm::Error checkTarget(const std::string &target, bool force) {
   TargetState state = TRY(stateOf(target));
   if (state == TargetState::Absent)
     return llvm::Error::success();
-  if (llvm::Error error = checkReplaceable(target)) // fails even with --force
-    return error;
+  TRY(checkReplaceable(target)); // fails even with --force
   return force ? llvm::Error::success() : existsAlready(target);
 }
 
