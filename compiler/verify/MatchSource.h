@@ -1,10 +1,11 @@
 // Compares an artifact with a model that may be its source, long after the compile.
 #pragma once
 
-#include "compiler/Compiler.h"
+#include "compiler/CompileOptions.h"
 #include "ir/Model.h"
 #include "ir/TypeAnswers.h"
 #include "ir/artifact/ArtifactReader.h"
+#include "ir/artifact/Finding.h"
 
 namespace pipec {
 
