@@ -1,7 +1,7 @@
 # The public headers as a user includes them: <pipec/Compiler.h>. They stand in the folders of the source tree, under names that are too
 # general for the include path of a user; BUILD/include has them side by side in pipec/, each naming the others that way. The examples of
 # the documentation see this folder alone, and `cmake --install` copies it.
-set(PIPEC_PUBLIC_HEADERS compiler/Compiler.h compiler/Progress.h runtime/Checkpointing.h runtime/ParameterOptimizer.h runtime/Pipeline.h runtime/RunTrace.h runtime/TrainingOptions.h ir/values/ValueTree.h ir/batch/PartSizes.h ir/batch/ResultCheck.h
+set(PIPEC_PUBLIC_HEADERS compiler/Compiler.h compiler/Compiled.h compiler/CompileOptions.h compiler/CompileReport.h compiler/Progress.h runtime/Checkpointing.h runtime/ParameterOptimizer.h runtime/Pipeline.h runtime/RunTrace.h runtime/TrainingOptions.h ir/values/ValueTree.h ir/batch/PartSizes.h ir/batch/ResultCheck.h
     ir/support/Failure.h passes/CutSource.h passes/PassTimes.h ir/artifact/Finding.h ir/plan/Obligation.h ir/plan/Plan.h compiler/planner/RecomputeWish.h
     ir/schedule/ForwardOnly.h ir/schedule/Program.h ir/schedule/Schedule.h ir/schedule/Timing.h)
 set(PIPEC_INCLUDE ${PROJECT_BINARY_DIR}/include)

@@ -47,8 +47,7 @@ llvm::Error fillStages(Relinked &stages, const CheckpointValues &values) {
   Model &model = stages.model;
   for (size_t i = 0; i < model.attributes.size(); ++i) {
     const Attribute &attribute = model.attributes[i];
-    std::vector<std::string> names = {attribute.name};
-    names.insert(names.end(), attribute.otherNames.begin(), attribute.otherNames.end());
+    const std::vector<std::string> names = attribute.allNames();
     all.insert(all.end(), names.begin(), names.end());
     const SavedValue *saved = values.findAny(names);
     const bool isTensor = attribute.value.isTensor() && attribute.value.toTensor().defined();

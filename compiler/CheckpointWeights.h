@@ -1,4 +1,4 @@
-// The values of a checkpoint in place of those of an artifact or of a model.
+// Takes weights from a checkpoint in place of those of an artifact or a model file.
 #pragma once
 
 #include "compiler/MergeInto.h"

@@ -1,7 +1,7 @@
 // The files that an internal error of a compile leaves behind for its investigation.
 #pragma once
 
-#include "compiler/Compiler.h"
+#include "compiler/CompileOptions.h"
 #include "ir/support/Reproducer.h"
 
 namespace pipec {

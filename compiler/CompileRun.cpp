@@ -2,13 +2,10 @@
 
 #include "compiler/GivenSchedule.h"
 #include "compiler/Pipelines.h"
-#include "compiler/StageRuns.h"
 #include "compiler/TrainedParameters.h"
 #include "compiler/TrainingSchedule.h"
-#include "compiler/UncertainGradients.h"
 #include "compiler/cost/EstimateCosts.h"
 #include "compiler/cost/GraphEvaluator.h"
-#include "compiler/verify/CompareGradients.h"
 #include "ir/MarkerOps.h"
 #include "ir/OwnGraph.h"
 #include "ir/Refusals.h"
@@ -32,50 +29,12 @@ namespace pipec {
 
 namespace {
 
-/// "5 runs with batches of 2, 3 and 5"
-std::string countedRuns(const std::vector<ExampleRun> &runs) {
-  std::set<int64_t> sizes;
-  size_t count = 0;
-  for (const ExampleRun &run : runs) {
-    count += run.calls.size();
-    sizes.insert(run.batch.begin(), run.batch.end());
-  }
-  sizes.erase(0); // nothing is cut
-  std::string text;
-  for (int64_t size : sizes)
-    text += (text.empty()              ? " with batches of "
-             : size == *sizes.rbegin() ? " and "
-                                       : ", ") +
-            std::to_string(size);
-  const bool others = llvm::any_of(runs, [](const ExampleRun &run) { return run.otherSizes; });
-  return counted(count, "run") + text + (others ? ", and at other sizes" : "");
-}
-
-/// "1e-6", "1e-6 (float32) and 0.0625 (bfloat16)"
-std::string toleranceText(const std::map<std::string, double> &byDtype) {
-  std::vector<std::string> texts;
-  for (const auto &[dtype, tolerance] : byDtype) {
-    const std::string number = tolerance == 1e-6 ? "1e-6" : fmt::format("{}", tolerance);
-    texts.push_back(byDtype.size() > 1 ? fmt::format("{} ({})", number, dtype) : number);
-  }
-  return llvm::join(texts, " and ");
-}
-
 void markWhere(Model &model, const std::vector<CutPredicate> &predicates) {
   markBoundaries(model, [&](const std::string &op, const std::string &modulePath, size_t index) {
     return llvm::any_of(predicates, [&](const CutPredicate &predicate) {
       return predicate({op, modulePath, index});
     });
   });
-}
-
-/// Gradients that differ are no error of pipec if an operator of a part without gradients returned
-/// its argument.
-llvm::Error explainedByArgument(llvm::Error error, llvm::ArrayRef<std::string> mayReturn) {
-  const ErrorText text = describe(std::move(error));
-  if (text.code != ExitCode::Internal || mayReturn.empty())
-    return makeError(text.code, text.message, text.help);
-  return refuseWith(Refusal::ReturnedArgument, llvm::join(mayReturn, ", or "), text.message);
 }
 
 size_t namedCuts(const CompileOptions &options) {
@@ -91,8 +50,8 @@ size_t requestedStages(const CompileOptions &options, const Model &model) {
     return names + 1;
   const TopLevel top = topLevelOf(model);
   std::set<size_t> places(top.boundaries.begin(), top.boundaries.end());
-  // Markers inside control flow count before it. Before the first operator is no place, so a marker
-  // inside that counts after it, unless nothing is before the marker.
+  // A marker inside control flow counts before that operator. No cut is possible before the first
+  // operator, so a marker inside it counts after it, unless nothing precedes the marker.
   for (size_t i = 1; i < top.operators.size(); ++i)
     if (holdsBoundary(top.operators[i]))
       places.insert(i);
@@ -210,7 +169,8 @@ llvm::Expected<Model> CompileRun::withGivenCuts(const Source &source) {
   return std::get<Model>(std::move(any));
 }
 
-/// Cuts that were given without costs are judged by estimates, unless a run takes seconds.
+/// If cuts were given without costs, warns of long stages by estimates, unless the run for these
+/// takes seconds.
 llvm::Error CompileRun::warnOfLongStages(Source &source) {
   if (runningFor(source.model) != Running::All)
     return llvm::Error::success();
@@ -293,34 +253,6 @@ Plan CompileRun::planOf(const StagedModel &model) const {
   return plan;
 }
 
-llvm::Error CompileRun::prove(Staged &staged, Plan &plan, const ArtifactWriter &writer) {
-  const ReadBack large = options_.verify == Verify::Run ? ReadBack::All : ReadBack::Ends;
-  std::map<std::string, at::Tensor> fromMemory; // weights that have been compared
-  if (options_.verify != Verify::None) {
-    phases_.begin("reading the stages back");
-    fromMemory = weightsNotReadBack(staged.source, large);
-    TRY(validate(writer.directory(), plan, staged.source, large));
-    report_.proved.push_back(whatWasProved(staged.source, large));
-    phases_.end("validate");
-  }
-  const std::vector<ExampleRun> runs = runsToRepeat(std::move(staged.runs), plan);
-  if (runs.empty()) {
-    if (loss_)
-      report_.notes.push_back("gradients were not compared: there are no example inputs; pass "
-                              "--inputs");
-    return llvm::Error::success();
-  }
-  TRY(runStages(writer.directory(), plan, runs, fromMemory, phases_.progress()));
-  report_.tested.push_back(
-      "the stages give the same bits as the source on the example inputs, in " + countedRuns(runs));
-  phases_.end("run the stages on the example");
-  if (loss_)
-    noteUncertainGradients(staged.model, plan);
-  TRY(proveGradients(runs, staged.model, plan, writer));
-  phases_.begin("writing the plan");
-  return llvm::Error::success();
-}
-
 /// Finds the loss of a training. A model without a loss can be planned, but not compiled.
 llvm::Error CompileRun::findLoss(const Signature &signature, const std::vector<bool> &shown) {
   if (options_.mode != Mode::Train)
@@ -337,51 +269,6 @@ llvm::Error CompileRun::findLoss(const Signature &signature, const std::vector<b
     describePair(signature, *loss_, shown, report_.notes, report_.warnings);
   if (std::string onSum = warningOnSum(signature, *loss_, shown); !onSum.empty())
     report_.warnings.push_back(std::move(onSum));
-  return llvm::Error::success();
-}
-
-llvm::Error CompileRun::proveGradients(const std::vector<ExampleRun> &runs,
-                                       const StagedModel &stages, Plan &plan,
-                                       const ArtifactWriter &writer) {
-  if (!loss_)
-    return llvm::Error::success();
-  phases_.begin("comparing gradients");
-  GradientComparison comparison(frontEnd_.source(), writer.directory(), stages, plan, *loss_);
-  const std::vector<ExampleRun> trained = runsToTrain(runs);
-  if (llvm::Error error = comparison.compareWhole(trained))
-    return explainedByArgument(std::move(error), mayReturnArgument_);
-  TRY(hook_->afterFlags(plan));
-  TRY(comparison.compareSplit());
-  const bool isWarnedOf = loss_->loss < report_.results.size() &&
-                          report_.results[loss_->loss].equal == ResultCheck::Equal::No;
-  if (!isWarnedOf)
-    comparison.compareParts(runs, norms_);
-  const ComparedGradients compared = comparison.take();
-  const size_t whole =
-      llvm::count_if(compared.whyWhole, [](const std::string &why) { return !why.empty(); });
-  report_.tested.push_back(
-      fmt::format("the loss and {} have the same bits as the source's, in {}, with {}",
-                  counted(compared.gradients, "gradient"), countedRuns(trained),
-                  compared.splitRuns == trained.size() ? "whole and split backwards"
-                                                       : "split backwards in the first"));
-  if (compared.tied > 0)
-    report_.tested.back() +=
-        fmt::format("; {} summed over several stages: equal within {}",
-                    counted(compared.tied, "gradient"), toleranceText(compared.tolerances));
-  for (size_t s = 0; s < compared.whyWhole.size() && whole > 0; ++s)
-    if (!compared.whyWhole[s].empty())
-      report_.notes.push_back(
-          fmt::format("stage {} cannot split its backward: {}", s, compared.whyWhole[s]));
-  plan.training->whyWhole = compared.whyWhole;
-  if (compared.gradients == 0)
-    return makeError(ExitCode::Usage,
-                     "--train: expected a loss that has gradients, got one that no parameter of "
-                     "the model leads to",
-                     "turn requires_grad of the parameters on before saving the model, and compute "
-                     "the loss with gradients");
-  report_.warnings.insert(report_.warnings.end(), compared.warnings.begin(),
-                          compared.warnings.end());
-  phases_.end("compare gradients");
   return llvm::Error::success();
 }
 

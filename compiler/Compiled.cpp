@@ -1,7 +1,8 @@
-// A compile that is not saved yet: save copies its files to the caller's directory.
-#include "compiler/Compiler.h"
+#include "compiler/Compiled.h"
+
 #include "ir/artifact/ArtifactWriter.h"
 #include "ir/artifact/Manifest.h"
+#include "ir/support/CannotRead.h"
 #include "ir/support/Try.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -26,9 +27,12 @@ llvm::Error copyFiles(const std::string &from, const std::string &to) {
   return llvm::Error::success();
 }
 
-std::string manifestOf(const std::string &directory) {
-  auto text = llvm::MemoryBuffer::getFile(directory + "/" + kManifestName);
-  return text ? (*text)->getBuffer().str() : "";
+llvm::Expected<std::string> manifestOf(const std::string &directory) {
+  const std::string path = directory + "/" + kManifestName;
+  auto text = llvm::MemoryBuffer::getFile(path);
+  if (!text)
+    return cannotRead(path, text.getError());
+  return (*text)->getBuffer().str();
 }
 
 } // namespace
@@ -43,7 +47,9 @@ llvm::Error Compiled::save(const std::string &dir, bool force) const {
   TRY(copyFiles(files_->directory(), writer.directory()));
   TRY(writer.writeManifest());
   // The proof holds for the files as they were at the end of the compile.
-  if (manifestOf(writer.directory()) != manifestOf(files_->directory()))
+  const std::string copied = TRY(manifestOf(writer.directory()));
+  const std::string compiled = TRY(manifestOf(files_->directory()));
+  if (copied != compiled)
     return failf(ExitCode::IO, "{}: the copies differ from the files in {}", dir,
                  files_->directory());
   return writer.publish();

@@ -1,7 +1,7 @@
 // The default schedule of an artifact: generated, or a table from the user.
 #pragma once
 
-#include "compiler/Compiler.h"
+#include "compiler/CompileOptions.h"
 #include "ir/schedule/Schedule.h"
 
 namespace pipec {

@@ -100,9 +100,9 @@ llvm::Expected<bool> splitOnce(AnyModel &model, const PassManagerOptions &option
   return manager.run(model);
 }
 
-/// Reads the file back, flat and without simplification, which would hide differences of the
-/// written file. A list in a tuple can be split only after the tuple is gone, so the outputs are
-/// split as often as the tree of outputs says that those of the source were.
+/// Reads the file back as a flat graph. Simplification would hide differences, so it is left out. A
+/// list in a tuple can be split only after the tuple is gone, so the outputs are split until their
+/// tree is the source's, or nothing changes.
 llvm::Expected<Model> readBack(const std::string &path, const Signature &expected) {
   AnyModel model = TRY(importModel(path, expected.method));
   PassManagerOptions options;

@@ -103,7 +103,7 @@ llvm::Error checkTies(const Weights &own, const Weights &weights) {
   return llvm::Error::success();
 }
 
-/// What the stages of an artifact use must be among the values of `source`, a file or a checkpoint.
+/// Every weight that the stages of an artifact use must be in `source`, a file or a checkpoint.
 /// Errors: Usage; those of opening the artifact.
 llvm::Error checkComplete(const std::string &directory, const std::string &source,
                           const std::function<bool(const std::string &name)> &has) {
@@ -187,7 +187,7 @@ llvm::Expected<MergeIntoReport> mergeInto(const std::string &directory, const st
   if (!state.empty() && !directory.empty())
     TRY(checkComplete(directory, state,
                       [&](const std::string &name) { return weights.count(name) > 0; }));
-  // Not loadSource: what it inserts for a run would be saved.
+  // Not loadSource: the file would keep what loadSource inserts for a run.
   torch::jit::Module module = TRY(loadMapped(model));
   MergeIntoReport report;
   TRY(replaceAll(module, model, weights, report));

@@ -11,14 +11,6 @@ namespace pipec {
 
 namespace fs = std::filesystem;
 
-namespace {
-
-llvm::Error existsAlready(const std::string &output) {
-  return makeError(ExitCode::Usage, output + ": exists already", "pass --force to replace it");
-}
-
-} // namespace
-
 llvm::Error checkMergeOutput(const std::string &output, bool force) {
   std::error_code ignored;
   if (fs::is_directory(output, ignored))

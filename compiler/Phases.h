@@ -1,7 +1,8 @@
 // The duration of the steps of a compile, and the current step.
 #pragma once
 
-#include "compiler/Compiler.h"
+#include "compiler/CompileReport.h"
+#include "compiler/Progress.h"
 
 #include <chrono>
 

@@ -1,7 +1,7 @@
 // The pipelines of a compile: which passes run in which step, with which options.
 #pragma once
 
-#include "compiler/Compiler.h"
+#include "compiler/CompileOptions.h"
 #include "passes/PassPipeline.h"
 
 namespace pipec {

@@ -2,7 +2,8 @@
 // predicted time of a step.
 #pragma once
 
-#include "compiler/Compiler.h"
+#include "compiler/CompileOptions.h"
+#include "compiler/CompileReport.h"
 #include "compiler/Pipelines.h"
 #include "compiler/cost/PlanCuts.h"
 #include "compiler/planner/ForwardSearch.h"

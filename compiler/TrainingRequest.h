@@ -1,7 +1,7 @@
 // Converts the options of a compile to a request for the training planner.
 #pragma once
 
-#include "compiler/Compiler.h"
+#include "compiler/CompileOptions.h"
 #include "compiler/planner/PlanTraining.h"
 #include "ir/Model.h"
 

@@ -1,7 +1,7 @@
 // Errors of example inputs that do not fit the model, with what would.
 #pragma once
 
-#include "compiler/Compiler.h"
+#include "compiler/CompileOptions.h"
 #include "ir/Model.h"
 #include "ir/batch/ModelRunner.h"
 #include "ir/values/BindArguments.h"

@@ -26,6 +26,12 @@ struct Attribute {
   bool requiresGrad = false;
   bool written = false; // by an in-place operator or an assignment in the method
   c10::IValue value;    // tensors are views of the mapped source file: valid while the model lives
+
+  std::vector<std::string> allNames() const {
+    std::vector<std::string> names{name};
+    names.insert(names.end(), otherNames.begin(), otherNames.end());
+    return names;
+  }
 };
 
 /// Graph inputs: signature.inputs.size() arguments of the method, then one input per attribute in

@@ -1,6 +1,7 @@
 #include "ir/TrainingModules.h"
 
 #include "ir/NodeInfo.h"
+#include "ir/TrainingWalk.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/StringExtras.h"
@@ -155,6 +156,10 @@ std::vector<std::string> TrainingModules::notes(const std::string &help) const {
                                 traces.size() == 1 ? "draws" : "draw",
                                 llvm::join(operatorsOf({Cause::Trace}), ", ")));
   return notes;
+}
+
+TrainingModules trainingModules(const torch::jit::Module &module, const std::string &method) {
+  return TrainingWalk(module, method).found;
 }
 
 } // namespace pipec

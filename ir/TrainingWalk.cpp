@@ -256,8 +256,4 @@ bool TrainingWalk::visitCall(Node *node, Call &call, Modes modes) {
   return true;
 }
 
-TrainingModules trainingModules(const torch::jit::Module &module, const std::string &method) {
-  return TrainingWalk(module, method).found;
-}
-
 } // namespace pipec

@@ -15,7 +15,8 @@ bool takeNumber(llvm::StringRef text, size_t &number) {
   return !text.getAsInteger(10, number) && text == std::to_string(number);
 }
 
-/// Names of modules stand in the middle, so both ends are cut off first.
+/// The module's name, which may have any characters, is in the middle of the text, so both ends are
+/// read first.
 bool parseDecision(llvm::StringRef text, TypeDecisions &decisions) {
   auto [rest, round] = text.rsplit(kRound);
   auto [name, verdict] = rest.rsplit(": ");

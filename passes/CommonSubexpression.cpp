@@ -4,6 +4,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/AliasAnalysis.h"
 #include "passes/analysis/OperatorFacts.h"
+#include "passes/support/Contents.h"
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
@@ -20,11 +21,6 @@ using torch::jit::Value;
 
 bool isNumberLike(const c10::Type &type) {
   return type.kind() == c10::TypeKind::IntType || type.kind() == c10::TypeKind::BoolType;
-}
-
-bool isIntList(const c10::Type &type) {
-  return type.kind() == c10::TypeKind::ListType &&
-         type.containedTypes()[0]->kind() == c10::TypeKind::IntType;
 }
 
 /// Whether it reads only the form of a tensor, which no plain write changes.

@@ -1,6 +1,7 @@
 #include "passes/Fingerprint.h"
 
 #include "ir/TensorBytes.h"
+#include "ir/text/ContentText.h"
 
 namespace pipec {
 namespace {
@@ -49,7 +50,7 @@ std::string fingerprint(const AnyModel &model, const PassContext &context) {
   options.digests = false;
   options.scopes = true;
   llvm::Expected<std::string> text = toText(model, options);
-  std::string all = text ? *text : ""; // without data nothing can fail
+  std::string all = text ? *text : equalToNothing("a model without a text");
   if (!text)
     llvm::consumeError(text.takeError());
   all += std::visit([](const auto &kind) { return beyondText(kind); }, model);

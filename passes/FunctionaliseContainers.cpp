@@ -24,6 +24,7 @@
 #include "passes/SinkContainers.h"
 #include "passes/analysis/AliasAnalysis.h"
 #include "passes/analysis/OperatorFacts.h"
+#include "passes/analysis/TopLevel.h"
 #include "passes/support/Contents.h"
 
 #include <torch/csrc/jit/ir/ir.h>
@@ -79,11 +80,7 @@ private:
     bool writes = false;          // to a container from before the node
   };
 
-  Node *topLevel(Node *node) const {
-    while (node->owningBlock() != top_)
-      node = node->owningBlock()->owningNode();
-    return node;
-  }
+  Node *topLevel(Node *node) const { return nodeIn(top_, node); }
 
   Step &stepAt(Node *node) {
     auto [found, isNew] = numbers_.try_emplace(node, nodes_.size());

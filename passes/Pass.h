@@ -60,8 +60,7 @@ struct PassGroup {
 template <typename Pass>
 using MakePass = std::function<std::unique_ptr<Pass>(const StepOptions *options)>;
 
-/// The row of a pass in the registry (passes/Registry.cpp), the only list of passes. docs/passes.md
-/// is generated from it.
+/// The row of a pass in the registry (passes/Registry.h). docs/passes.md is generated from it.
 struct PassInfo {
   llvm::StringRef name;        // kebab-case
   llvm::StringRef description; // one sentence: what it does

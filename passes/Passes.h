@@ -1,16 +1,15 @@
-// Every pass of pipec, one function per pass. The pass's own file defines the function, which
-// returns its row of the registry.
+// The functions that Passes.def lists, one per pass. The pass's own file defines the function,
+// which returns its row of the registry. This header has no names of its own.
 //
 // To add a pass:
 //   1. passes/MyPass.cpp: the class in an anonymous namespace, then the function below. Contract:
 //      passes/Pass.h
-//   2. here: `PassInfo myPass();` at its place in the order of the pipeline
-//   3. passes/Registry.cpp: `myPass(),` at the same place
-//   4. passes/CMakeLists.txt: `MyPass.cpp`
-//   5. compiler/Pipelines.cpp: its step in a pipeline, or passes/Simplify.cpp: its step in the
+//   2. passes/Passes.def: `PASS(myPass)` at its place in the order of the pipeline
+//   3. passes/CMakeLists.txt: `MyPass.cpp`
+//   4. compiler/Pipelines.cpp: its step in a pipeline, or passes/Simplify.cpp: its step in the
 //      group. Without this only pipe-opt runs it.
-//   6. tests/passes/my-pass.ir (lit), and a row in tests/e2e/faulty_passes.py
-//   7. docs/passes.md: tools/make-docs writes it
+//   5. tests/passes/my-pass.ir (lit), and a row in tests/e2e/faulty_passes.py
+//   6. docs/passes.md: tools/make-docs writes it
 // The name in the row is kebab-case. Function and file have the same words, with two exceptions:
 // `inline` is inlineCalls() in Inline.cpp, because inline is a word of C++, and `cse` is
 // commonSubexpression() in CommonSubexpression.cpp.
@@ -34,28 +33,8 @@
 
 namespace pipec {
 
-// Rows in the order of the pipeline. Add a new one at its place here and in Registry.cpp.
-
-PassInfo inlineCalls();
-PassInfo resolveMarkers();
-PassInfo lowerAttributes();
-PassInfo openWeightLists();
-PassInfo splitOutputs();
-PassInfo simplify();
-PassInfo foldConstants();
-PassInfo lowerTuples();
-PassInfo unrollLoops();
-PassInfo removeListMutation();
-PassInfo functionaliseContainers();
-PassInfo commonSubexpression();
-PassInfo removeInplace();
-PassInfo deadCode();
-PassInfo splitBranches();
-PassInfo printAlias();
-PassInfo chooseCuts();
-PassInfo legaliseCuts();
-PassInfo rematerialise();
-PassInfo insertTransfers();
-PassInfo resolveTies();
+#define PASS(function) PassInfo function();
+#include "passes/Passes.def"
+#undef PASS
 
 } // namespace pipec

@@ -8,12 +8,9 @@ namespace pipec {
 llvm::ArrayRef<PassInfo> allPasses() {
   // Built on first use: no static constructors.
   static const std::vector<PassInfo> table = {
-      inlineCalls(),   resolveMarkers(),     lowerAttributes(),         openWeightLists(),
-      splitOutputs(),  simplify(),           foldConstants(),           lowerTuples(),
-      unrollLoops(),   removeListMutation(), functionaliseContainers(), commonSubexpression(),
-      removeInplace(), deadCode(),           splitBranches(),           printAlias(),
-      chooseCuts(),    legaliseCuts(),       rematerialise(),           insertTransfers(),
-      resolveTies(),
+#define PASS(function) function(),
+#include "passes/Passes.def"
+#undef PASS
   };
   return table;
 }

@@ -26,6 +26,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/AliasAnalysis.h"
 #include "passes/analysis/OperatorFacts.h"
+#include "passes/analysis/TopLevel.h"
 #include "passes/inplace/MemoryReaders.h"
 #include "passes/inplace/PureWrites.h"
 #include "passes/inplace/StateSnapshots.h"
@@ -242,11 +243,7 @@ private:
   }
 
   /// Versions change only in the block of the tensor, so the view is made again there.
-  static Node *placeFor(const Node *view, Node *user) {
-    while (user->owningBlock() != view->owningBlock())
-      user = user->owningBlock()->owningNode();
-    return user;
-  }
+  static Node *placeFor(const Node *view, Node *user) { return nodeIn(view->owningBlock(), user); }
 
   Value *viewAgain(const Name *name, Value *whole, Node *before) {
     std::vector<Value *> inputs = name->view->inputs().vec();

@@ -14,6 +14,7 @@
 #include "llvm/ADT/DenseSet.h"
 #include "passes/Passes.h"
 #include "passes/analysis/AliasAnalysis.h"
+#include "passes/analysis/TopLevel.h"
 #include "passes/support/Contents.h"
 
 #include <torch/csrc/jit/ir/constants.h>
@@ -105,12 +106,6 @@ private:
         nodes.push_back(node);
     }
     order_[block->return_node()] = 2 * order_.size() + 1;
-  }
-
-  static Node *enclosing(Node *user, Block *block) {
-    while (user->owningBlock() != block)
-      user = user->owningBlock()->owningNode();
-    return user;
   }
 
   /// Whether the container is made in the graph and never changed. Containers that this pass made
@@ -216,10 +211,10 @@ private:
   static bool forEachNode(Block *block, Events events,
                           llvm::function_ref<bool(Node *, Events)> visit) {
     while (!events.empty()) {
-      Node *node = enclosing(events.front().user, block);
+      Node *node = nodeIn(block, events.front().user);
       const size_t count =
           llvm::find_if(events,
-                        [&](const Event &event) { return enclosing(event.user, block) != node; }) -
+                        [&](const Event &event) { return nodeIn(block, event.user) != node; }) -
           events.begin();
       if (!visit(node, events.take_front(count)))
         return false;

@@ -54,7 +54,7 @@ private:
   static std::vector<std::string> allNames(const StagedModel &model) {
     std::vector<std::string> names;
     for (const Attribute &attribute : model.attributes)
-      llvm::append_range(names, namesOf(attribute));
+      llvm::append_range(names, attribute.allNames());
     return names;
   }
 
@@ -69,7 +69,7 @@ private:
           continue;
         stagesOf[attribute.storage].insert(s);
         Tie &tie = byStorage[attribute.storage];
-        for (const std::string &name : namesOf(attribute))
+        for (const std::string &name : attribute.allNames())
           if (!llvm::is_contained(tie.names, name))
             tie.names.push_back(name);
       }
@@ -82,12 +82,6 @@ private:
       ties.push_back(std::move(tie));
     }
     return ties;
-  }
-
-  static std::vector<std::string> namesOf(const Attribute &attribute) {
-    std::vector<std::string> names{attribute.name};
-    names.insert(names.end(), attribute.otherNames.begin(), attribute.otherNames.end());
-    return names;
   }
 
   /// Notes a given name that is not a tie of any stage.
@@ -172,9 +166,9 @@ private:
     });
   }
 
-  /// The index, among the owner's attributes, of the attribute with the same elements. An unused
-  /// one is added if the owner has only another view of them, or already sends them to the stage
-  /// under another name, for which the stage has a port too.
+  /// The index, among the owner's attributes, of the attribute with the same elements. Adds an
+  /// unused one if the owner has only another view of them, or already sends them to the stage
+  /// under another name, which has its own port in the stage.
   size_t holdIn(StagedModel &model, size_t owner, size_t attribute, size_t receiver) {
     const Attribute &wanted = model.attributes[attribute];
     Stage &stage = model.stages[owner];

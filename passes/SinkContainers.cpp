@@ -5,6 +5,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/AliasAnalysis.h"
 #include "passes/analysis/CutLegality.h"
+#include "passes/analysis/TopLevel.h"
 #include "passes/support/Contents.h"
 
 #include <torch/csrc/jit/ir/ir.h>
@@ -87,11 +88,7 @@ public:
   }
 
 private:
-  Node *topLevel(Node *node) const {
-    while (node->owningBlock() != top_)
-      node = node->owningBlock()->owningNode();
-    return node;
-  }
+  Node *topLevel(Node *node) const { return nodeIn(top_, node); }
 
   /// Operators that make containers, one directly after the other, and the operator that alone
   /// writes to these containers.

@@ -20,6 +20,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "passes/Passes.h"
 #include "passes/analysis/TopLevel.h"
+#include "passes/support/Contents.h"
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
@@ -112,14 +113,9 @@ private:
                          }) ||
              llvm::any_of(node->outputs(), [](const Value *value) {
                return value->type()->kind() != c10::TypeKind::TensorType && !isNumber(value) &&
-                      !isSizes(*value->type());
+                      !isIntList(*value->type());
              });
     });
-  }
-
-  static bool isSizes(const c10::Type &type) {
-    return type.kind() == c10::TypeKind::ListType &&
-           type.containedTypes()[0]->kind() == c10::TypeKind::IntType;
   }
 
   bool split(Node *branch) {

@@ -108,8 +108,7 @@ llvm::Error Pipeline::Impl::runBatch(BatchParts &parts, const std::vector<c10::I
   data.step = calls;
   data.inputs = std::move(parts.inputs);
   data.beginLeaves(microBatches, core->artifact.plan.signature.leaves.size());
-  if (llvm::Error error = finishDevices()) // the caller's work on them may have made the inputs
-    return error;
+  TRY(finishDevices()); // the caller's work on them may have made the inputs
   auto start = std::chrono::steady_clock::now();
   TRY(runStep(inputs));
   TRY(finishDevices());

@@ -43,17 +43,13 @@ public:
   explicit TrainedAttributes(const PipelineCore &core) : core_(core) {
     const std::vector<StagePlan> &stages = core.artifact.plan.stages;
     for (size_t s = 0; s < stages.size(); ++s)
-      for (size_t a = 0; a < stages[s].attributes.size(); ++a) {
-        add(stages[s].attributes[a].name, {s, a});
-        for (const std::string &other : stages[s].attributes[a].otherNames)
-          add(other, {s, a});
-      }
+      for (size_t a = 0; a < stages[s].attributes.size(); ++a)
+        for (const std::string &name : stages[s].attributes[a].allNames())
+          add(name, {s, a});
   }
 
   std::optional<PortRef> find(const StageAttribute &attribute) const {
-    std::vector<std::string> names = {attribute.name};
-    names.insert(names.end(), attribute.otherNames.begin(), attribute.otherNames.end());
-    for (const std::string &name : names)
+    for (const std::string &name : attribute.allNames())
       if (auto found = byName_.find(name); found != byName_.end())
         return found->second;
     return std::nullopt;
@@ -317,8 +313,7 @@ llvm::Expected<Evaluation> Pipeline::evaluate(const std::vector<c10::IValue> &in
   Impl &run = *evaluation.pipeline.impl_;
   TRY(run.usableAgain());
   const TrainedAttributes trained(*impl_->core);
-  if (llvm::Error error = impl_->finishDevices()) // the last step may still write weights
-    return std::move(error);
+  TRY(impl_->finishDevices()); // the last step may still write weights
   TRY(guardTorchVoid(ExitCode::Other, "lending the weights", [&] {
     c10::AutoGradMode noGrad(false);
     for (const LentAttribute &lent : evaluation.lent) {

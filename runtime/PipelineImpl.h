@@ -33,7 +33,7 @@ struct Pipeline::Impl {
   std::shared_ptr<PipelineTraining> training;     // null: inference
   std::shared_ptr<PipelineEvaluation> evaluation; // null: none
 
-  // Pipeline.cpp
+  // PipelineImpl.cpp
   static llvm::Expected<Pipeline> load(Artifact artifact, const PipelineOptions &options);
   llvm::Error openDevices(const PipelineOptions &options);
   llvm::Error loadStages();

@@ -53,8 +53,7 @@ llvm::Error Pipeline::Impl::runBatches(std::vector<BatchParts> &batches, StepSta
     TRY(prepareFor(number));
     data.runs.push_back({begin, number / replicas()});
     data.isLast = b + 1 == batches.size();
-    if (llvm::Error error = finishDevices()) // the caller's work on them may have made the inputs
-      return error;
+    TRY(finishDevices()); // the caller's work on them may have made the inputs
     const auto start = std::chrono::steady_clock::now();
     TRY(runStep(data.inputs[begin]));
     TRY(finishDevices());

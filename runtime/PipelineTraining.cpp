@@ -29,11 +29,8 @@ llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
     core->artifact.warnings.push_back(onSum);
   TRY(training->rates.set(options.learningRates, options.steps));
   ParameterNames names;
-  for (const TrainedParameter &parameter : trained.parameters) {
-    names.push_back({parameter.name});
-    names.back().insert(names.back().end(), parameter.otherNames.begin(),
-                        parameter.otherNames.end());
-  }
+  for (const TrainedParameter &parameter : trained.parameters)
+    names.push_back(parameter.allNames());
   std::vector<bool> isFrozen = TRY(frozen(options.freeze, names));
   TRY(checkAnyTrained(options, isFrozen));
   size_t norms = 0;

@@ -6,6 +6,7 @@
 
 #include "ir/NodeInfo.h"
 #include "ir/support/Check.h"
+#include "ir/support/SplitMix64.h"
 #include "llvm/Support/SaveAndRestore.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -25,14 +26,6 @@ namespace pipec {
 namespace {
 
 constexpr c10::DispatchKey kKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
-
-/// SplitMix64: every bit of the input changes half of the output's.
-uint64_t mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
 
 /// The scope of this thread.
 struct Active {
@@ -56,7 +49,7 @@ struct Active {
   uint64_t nextSeed() {
     uint64_t hash = 0;
     for (uint64_t part : {key.seed, key.step, key.microBatch, ordinal, draws++})
-      hash = mix(hash ^ mix(part));
+      hash = splitMix64(hash ^ splitMix64(part));
     return hash;
   }
 };
@@ -72,7 +65,7 @@ at::Generator cpuGenerator(uint64_t seed) {
   state.seeded_ = true;
   state.next_ = 0;
   for (size_t i = 0; i < state.state_.size(); i += 2) {
-    uint64_t word = mix(seed + i);
+    uint64_t word = splitMix64(seed + i);
     state.state_[i] = static_cast<uint32_t>(word);
     state.state_[i + 1] = static_cast<uint32_t>(word >> 32);
   }

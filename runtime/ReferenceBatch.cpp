@@ -31,7 +31,7 @@ void Reference::Impl::guessBatch(const std::vector<c10::IValue> &inputs) {
   llvm::Expected<std::vector<CutCandidate>> ways = cutCandidates(asGiven, inputs, batchDimGiven);
   if (ways && !ways->empty())
     setCut(signature, ways->front().dims);
-  // Without a guess nothing is cut, as for one micro-batch anyway; learn() reports the error.
+  // Without a guess nothing is cut, which is right for one micro-batch. learn() reports the error.
   llvm::consumeError(ways.takeError());
 }
 

@@ -47,7 +47,7 @@ struct Reference::Impl {
   std::shared_ptr<ReferenceTraining> training; // null: inference
   std::shared_ptr<Reference> evaluation;       // the model in eval mode; null: not evaluated yet
 
-  // Reference.cpp
+  // ReferenceImpl.cpp
   llvm::Expected<jit::Module> freshModule() const;
   llvm::Error readSignature();
   llvm::Expected<c10::IValue> run(jit::Module &on, std::vector<c10::IValue> inputs,

@@ -30,7 +30,8 @@ struct ReferenceTraining {
   bool updating = false;          // an optimizer has begun and not ended
   std::optional<LossLeaves> loss; // known after the first micro-batch
   std::vector<bool> used;         // per tensor: some step gave it a gradient
-  /// Per tensor, after a resume: the checkpoint of a pipeline lacks what the method does not use.
+  /// Per tensor, after a resume: a pipeline's checkpoint lacks the tensors that the method does not
+  /// use.
   std::vector<bool> absent;
 
   /// From the sums of gradients to the update. step: from 0. Throws LibTorch's exceptions. Errors:

@@ -125,8 +125,8 @@ private:
   std::shared_ptr<const EnteredWeights> weights_; // of the last tape
   Precision precision_ = Precision::Full;
   bool defersNorms_ = false;
-  /// Of a step: the calls of each batch norm, by the attributes of its statistics, and what counted
-  /// its updates before the step.
+  /// For one step: the calls of each batch norm, by the attributes of its statistics, and the
+  /// update counts before the step.
   using NormPorts = std::pair<size_t, size_t>;                               // mean, variance
   std::map<int64_t, std::vector<std::pair<NormPorts, NormCall>>> normCalls_; // by micro-batch
   std::map<size_t, at::Tensor> countedBefore_;                               // by attribute

@@ -55,10 +55,6 @@ void printDocument(const ArtifactCheck &check, const std::vector<std::string> &n
   toStdout() << printJson(std::move(document));
 }
 
-std::optional<std::string> asGiven(const StringOption &option) {
-  return given(option) ? std::optional(option.getValue()) : std::nullopt;
-}
-
 llvm::Expected<ExitCode> run() {
   if (given(loss) && (!given(against) || std::filesystem::is_directory(against.getValue())))
     return makeError(ExitCode::Usage, "--loss: expected --against MODEL.pt with it, got none");

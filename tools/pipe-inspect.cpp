@@ -3,7 +3,8 @@
 #include "llvm/Support/FileSystem.h"
 #include "tools/cli/ArtifactParts.h"
 #include "tools/cli/TorchMain.h"
-#include "tools/inspect/InspectCommand.h"
+#include "tools/inspect/InspectArtifact.h"
+#include "tools/inspect/InspectModel.h"
 
 using namespace pipec;
 namespace cl = llvm::cl;

@@ -2,7 +2,6 @@
 
 #include "ir/TorchError.h"
 #include "ir/autograd/SplitWalk.h"
-#include "ir/autograd/StartNode.h"
 #include "ir/values/MapTensors.h"
 
 #include <ATen/core/Tensor.h>
@@ -89,7 +88,7 @@ public:
   /// One walk for all results, as a stage's backward comes to them: what several of them were made
   /// from runs once.
   void walkBack(const std::vector<c10::IValue> &made) {
-    StartNode::Roots roots;
+    WalkRoots roots;
     for (const c10::IValue &value : made) {
       bool any = false;
       forEachTensor(value, [&](const at::Tensor &tensor) {
@@ -103,18 +102,20 @@ public:
     const Walk activations = edgesOf(activations_), weights = edgesOf(weights_);
     if (activations.wanted.empty() || weights.wanted.empty()) {
       const Walk &only = weights.wanted.empty() ? activations : weights;
-      noteWalk(&only == &weights, only,
-               [&] { return StartNode::walk(std::move(roots), only.wanted, /*keepGraph=*/false); });
+      walkWhole(&only == &weights, only, only.wanted, std::move(roots), /*keepGraph=*/false);
       return;
     }
-    SplitWalk split(roots.edges, activations.wanted, weights.wanted);
+    SplitWalk split;
+    SplitWalk::Search search;
+    split.begin(roots.edges, activations.wanted, weights.wanted, search);
     if (split.whyWhole().empty()) {
-      noteWalk(false, activations, [&] { return split.walkToInputs(std::move(roots)); });
-      noteWalk(true, weights, [&] { return split.walkToWeights(); });
+      GraphWalk toInputs, toWeights;
+      toInputs.roots = std::move(roots);
+      noteWalk(false, activations, toInputs, [&] { split.walkToInputs(toInputs); });
+      noteWalk(true, weights, toWeights, [&] { split.walkToWeights(toWeights); });
       return;
     }
-    noteWalk(false, activations,
-             [&] { return StartNode::walk(roots, activations.wanted, /*keepGraph=*/true); });
+    walkWhole(false, activations, activations.wanted, roots, /*keepGraph=*/true);
     torch::autograd::edge_list wanted = weights.wanted;
     // LibTorch's group norm crashes on channels_last where only gradients of its weights are
     // wanted.
@@ -122,8 +123,7 @@ public:
           return edge.function->name().find("NativeGroupNorm") != std::string::npos;
         }))
       llvm::append_range(wanted, activations.wanted);
-    noteWalk(true, weights,
-             [&] { return StartNode::walk(std::move(roots), wanted, /*keepGraph=*/true); });
+    walkWhole(true, weights, std::move(wanted), std::move(roots), /*keepGraph=*/true);
   }
 
   OperatorBackward take() { return std::move(result_); }
@@ -144,21 +144,30 @@ private:
     return walk;
   }
 
-  void noteWalk(bool toWeights, const Walk &walk,
-                llvm::function_ref<std::vector<at::Tensor>()> run) {
+  void walkWhole(bool toWeights, const Walk &ends, torch::autograd::edge_list wanted,
+                 WalkRoots roots, bool keepGraph) {
+    GraphWalk walk;
+    walk.roots = std::move(roots);
+    walk.wanted = std::move(wanted);
+    noteWalk(toWeights, ends, walk, [&] { walk.run(keepGraph); });
+  }
+
+  /// `walk`: what `run` runs; the first gradients that it finds are those at `ends`.
+  void noteWalk(bool toWeights, const Walk &ends, const GraphWalk &walk,
+                llvm::function_ref<void()> run) {
     std::optional<FlopCounter> counter;
     if (counts_)
       counter.emplace();
     const auto start = std::chrono::steady_clock::now();
-    const std::vector<at::Tensor> found = run();
+    run();
     const int64_t ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
     (toWeights ? result_.weightGradNs : result_.inputGradNs) = ns;
     if (counter)
       (toWeights ? result_.weightGradWork : result_.inputGradWork) = counter->total();
     int64_t &bytes = toWeights ? result_.weightGradBytes : result_.inputGradBytes;
-    for (size_t i = 0; i < walk.bytes.size(); ++i)
-      if (found[i].defined())
-        bytes += walk.bytes[i];
+    for (size_t i = 0; i < ends.bytes.size(); ++i)
+      if (walk.found[i].defined())
+        bytes += ends.bytes[i];
   }
 
   const std::vector<BackwardInput> &inputs_;

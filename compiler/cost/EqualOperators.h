@@ -35,9 +35,8 @@ public:
   /// Whether no operator writes, draws or prints.
   static bool suits(const TopLevel &top);
 
-  /// Whether what the node made could have another form because elements of its inputs are not
-  /// right: it made anything other than tensors of fractions, and not only from the form of its
-  /// inputs.
+  /// Whether wrong elements in the inputs could change the form of the node's results: it made
+  /// anything other than floating-point tensors, and did not read only the form of its inputs.
   bool needsElements(torch::jit::Node *node, llvm::ArrayRef<torch::jit::Value *> used,
                      const torch::jit::Stack &results) const;
 

@@ -140,8 +140,8 @@ void startConvolution(Inputs inputs, Context &context) {
     context.coreFlops = {2 * pass, filter + kFlopsOfOutput};
 }
 
-/// The arguments are the gradient, then those of the forward. The last one says which gradients are
-/// needed; each takes as long as the forward (that of the bias is a sum).
+/// The arguments are the gradient, then the forward's arguments. The last one says which gradients
+/// are needed. Each takes as long as the forward, except the bias's, which is a sum.
 int64_t convolutionBackwardFlops(Inputs inputs) {
   if (inputs.size() < 11 || !inputs[2].isTensor() || !inputs[10].isBoolList())
     return 0;

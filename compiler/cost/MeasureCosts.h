@@ -1,7 +1,7 @@
 // The costs of a model's operators: counted, measured, or read from a table.
 #pragma once
 
-#include "compiler/Compiler.h"
+#include "compiler/CompileOptions.h"
 #include "ir/Model.h"
 #include "ir/costs/Cluster.h"
 #include "ir/costs/CostTable.h"

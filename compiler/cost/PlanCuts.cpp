@@ -22,6 +22,7 @@ constexpr double kWorthMoving = 0.99;         // required gain of moving operato
 constexpr double kRounding = 1e-6;            // of sums of costs, relative
 constexpr size_t kMostPlacesForSearch = 5000; // with more: program order and simple bounds
 constexpr size_t kMostBytesForSearch = size_t(256) << 20;
+constexpr double kSecondsOfSearch = 1; // of an idle machine
 
 class CutPlanner {
 public:
@@ -135,12 +136,12 @@ private:
     return plan;
   }
 
-  /// The search over all orders, as far as the effort goes; nothing if it is not enough.
+  /// The best cut over all orders that the search finds; nothing if its limits are too small.
   std::optional<PartitionResult> inAnyOrder(const PartitionProblem &problem) const {
     if (program_.places() > kMostPlacesForSearch)
       return std::nullopt;
     PartitionOptions options;
-    options.seconds = request_.effort;
+    options.seconds = kSecondsOfSearch;
     options.counted = true; // the cut must not depend on the machine's load
     options.bytes = kMostBytesForSearch;
     llvm::Expected<PartitionResult> any = partitionContiguous(problem, options);

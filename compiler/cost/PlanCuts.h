@@ -25,7 +25,6 @@ struct CutRequest {
   /// True if devices or links differ: the bound is then the fastest device with nothing to send.
   bool unlike = false;
   double fastest = 1; // slowness of the fastest device
-  double effort = 1;  // limit of the search over orders: seconds of an idle machine
 };
 
 struct CutPlan {
@@ -40,7 +39,7 @@ struct CutPlan {
 };
 
 /// Chooses, over all equivalent orders of operators (see OperatorOrder), the cut with the least
-/// busy stage by `costs` and under the memory limit, as far as the effort goes. Program
+/// busy stage by `costs` and under the memory limit, as far as a second of search goes. Program
 /// order wins if it is at most 1 % worse, and a cut with more even stages if its busiest is at most
 /// 2 % worse. The result is the same on every run. Errors: NoPlan if there are too few places, or
 /// with the least memory that would suffice: in program order, or in the order of the shortest or

@@ -16,7 +16,7 @@ namespace {
 /// Values are sent in parallel, so the slowest one counts.
 int64_t hopOf(const Plan &plan, const Cluster &cluster) {
   auto device = [&](size_t stage) -> llvm::StringRef {
-    return cluster.devices[plan.stages[stage].rank % cluster.devices.size()].name;
+    return cluster.deviceOfRank(plan.stages[stage].rank).name;
   };
   int64_t hop = 0;
   for (const Channel &channel : plan.channels)
@@ -39,7 +39,7 @@ double aloneShare(const CostTable &table, const std::vector<size_t> &boundaries,
 }
 
 const ClusterDevice &deviceOfStage(const Plan &plan, const Cluster &cluster, size_t stage) {
-  return cluster.devices[plan.stages[stage].rank % cluster.devices.size()];
+  return cluster.deviceOfRank(plan.stages[stage].rank);
 }
 
 /// For ranks that share a device and take turns: uses the simulator of programs.

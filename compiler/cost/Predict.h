@@ -1,7 +1,7 @@
 // Predicts the time of a plan's step from the costs of its operators.
 #pragma once
 
-#include "compiler/Compiler.h"
+#include "compiler/CompileReport.h"
 #include "ir/costs/Cluster.h"
 #include "ir/costs/CostTable.h"
 #include "ir/schedule/Schedule.h"

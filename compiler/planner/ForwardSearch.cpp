@@ -24,16 +24,12 @@ constexpr int64_t kMostMicroBatches = 64; // unless the request has a number
 constexpr size_t kMostSimulated = 64;     // of each kind of placement, those that promise most
 constexpr double kIdlePart = 0.1;         // of a step, for which more micro-batches are no worth
 
-const ClusterDevice &deviceOf(const Cluster &cluster, size_t rank) {
-  return cluster.devices[rank % cluster.devices.size()];
-}
-
 class ForwardSearch {
 public:
   explicit ForwardSearch(const ForwardProblem &problem)
       : problem_(problem), stages_(problem.stageNs.size()) {
     for (size_t rank = 0; rank < problem.ranks; ++rank)
-      slow_.push_back(slowness(problem.cluster, deviceOf(problem.cluster, rank)));
+      slow_.push_back(slowness(problem.cluster, problem.cluster.deviceOfRank(rank)));
   }
 
   llvm::Expected<ForwardPlan> run() {
@@ -152,7 +148,7 @@ private:
 
   int64_t limitOf(size_t rank) const {
     return problem_.memoryLimit ? problem_.memoryLimit
-                                : deviceOf(problem_.cluster, rank).memoryBytes;
+                                : problem_.cluster.deviceOfRank(rank).memoryBytes;
   }
 
   /// The missing memory of devices is kept for the message.
@@ -239,12 +235,12 @@ private:
       if (channel.kind != Channel::Kind::Activation || !channel.tensor.known)
         continue;
       const size_t from = rankOfStage[channel.from.stage];
-      const std::string &sender = deviceOf(problem_.cluster, from).name;
+      const std::string &sender = problem_.cluster.deviceOfRank(from).name;
       std::set<size_t> readers;
       for (const PortRef &to : channel.to)
         readers.insert(rankOfStage[to.stage]);
       for (size_t reader : readers) {
-        const std::string &receiver = deviceOf(problem_.cluster, reader).name;
+        const std::string &receiver = problem_.cluster.deviceOfRank(reader).name;
         const ClusterLink link = problem_.cluster.linkBetween(sender, receiver);
         if (receiver == sender || link.bytesPerSecond == 0)
           continue;
@@ -319,8 +315,8 @@ ProgramCosts forwardCosts(const Plan &plan, const Program &program,
   ProgramCosts costs;
   for (size_t s = 0; s < stageNs.size(); ++s) {
     StageCosts &stage = costs.stages.emplace_back();
-    stage.forward = static_cast<int64_t>(double(stageNs[s]) *
-                                         slowness(cluster, deviceOf(cluster, plan.stages[s].rank)));
+    stage.forward = static_cast<int64_t>(
+        double(stageNs[s]) * slowness(cluster, cluster.deviceOfRank(plan.stages[s].rank)));
   }
   placeOn(cluster, program, costs);
   return costs;

@@ -1,5 +1,7 @@
 #include "compiler/planner/Ideals.h"
 
+#include "ir/support/SplitMix64.h"
+
 #include <algorithm>
 
 namespace pipec {
@@ -8,20 +10,12 @@ namespace {
 
 constexpr uint32_t kEmpty = ~0u;
 
-/// A fixed sequence of well mixed numbers (splitmix64).
-uint64_t mixed(uint64_t x) {
-  x += 0x9E3779B97F4A7C15u;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
-}
-
 } // namespace
 
 Ideals::Ideals(const Items &items)
     : items_(items), words_(std::max<size_t>(1, (items.size() + 63) / 64)) {
   for (size_t item = 0; item < items.size(); ++item)
-    itemHash_.push_back(mixed(item + 1));
+    itemHash_.push_back(splitMix64(item + 1));
   bits_.assign(words_, 0);
   hash_.push_back(0);
   count_.push_back(0);

@@ -7,7 +7,7 @@
 
 namespace pipec {
 
-/// Errors: Usage for a listed stage that there is not.
+/// Errors: Usage for a listed stage that does not exist.
 llvm::Error checkListed(const RecomputeWish &recompute, size_t stages);
 
 /// True if there are few choices and schedules are made fast.

@@ -16,19 +16,15 @@ namespace {
 /// Up: no sum of parts is less than the whole.
 int64_t rounded(double value) { return static_cast<int64_t>(std::ceil(value - 1e-6)); }
 
-const ClusterDevice &deviceOfRank(const Cluster &cluster, size_t rank) {
-  return cluster.devices[rank % cluster.devices.size()];
-}
-
 } // namespace
 
 TrainingStages::TrainingStages(const TrainingProblem &problem) : problem_(problem) {
   const std::vector<CostRow> &rows = problem.table.rows;
   for (size_t r = 0; r < problem.ranks; ++r)
-    slow_.push_back(slowness(problem.cluster, deviceOfRank(problem.cluster, r)));
+    slow_.push_back(slowness(problem.cluster, problem.cluster.deviceOfRank(r)));
   double fastestUpdate = std::numeric_limits<double>::infinity(); // of a byte, in a unit of work
   for (size_t r = 0; r < problem.ranks; ++r) {
-    const double rate = double(deviceOfRank(problem.cluster, r).bytesPerSecond);
+    const double rate = double(problem.cluster.deviceOfRank(r).bytesPerSecond);
     fastestUpdate = std::min(fastestUpdate, 1e9 / (rate * slow_[r]));
   }
   for (std::vector<double> *sums : {&forward_, &work_, &kept_, &fixed_, &update_})
@@ -68,7 +64,7 @@ TrainingStages::TrainingStages(const TrainingProblem &problem) : problem_(proble
 }
 
 int64_t TrainingProblem::memoryOf(size_t rank) const {
-  return memoryLimit ? memoryLimit : deviceOfRank(cluster, rank).memoryBytes;
+  return memoryLimit ? memoryLimit : cluster.deviceOfRank(rank).memoryBytes;
 }
 
 int64_t TrainingProblem::sharing(size_t rank) const {
@@ -91,7 +87,7 @@ bool TrainingStages::sharesFreely() const {
 
 int64_t TrainingStages::updateNs(size_t rank, int64_t trainedBytes) const {
   const double moved = double(trainedBytes) * double(problem_.optimizer.moved);
-  return rounded(moved * 1e9 / double(deviceOfRank(problem_.cluster, rank).bytesPerSecond));
+  return rounded(moved * 1e9 / double(problem_.cluster.deviceOfRank(rank).bytesPerSecond));
 }
 
 void TrainingStages::addChannels(const TrainingPoint &point, const std::vector<uint32_t> &stageOf,

@@ -10,7 +10,8 @@ namespace pipec {
 using torch::jit::Node;
 using torch::jit::Value;
 
-/// Whether it is the same for every batch: no elements of samples, nor a size of what they make.
+/// Whether the value is the same for every batch: it depends neither on elements of samples nor on
+/// sizes that follow them.
 static bool isGiven(const Value *value, const BatchForms &forms, int steps = 8) {
   const Node *node = value->node();
   const BatchForm &form = forms.of(value);

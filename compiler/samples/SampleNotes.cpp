@@ -81,7 +81,8 @@ private:
                         [](const ResultCheck &check) { return check.equal == Equal::No; });
   }
 
-  /// Whether all results differ from those of the whole batch: further sizes show nothing more.
+  /// Whether every result already differs from that of the whole batch, so that further sizes show
+  /// nothing new.
   bool allDiffer() const {
     return mixes() && llvm::all_of(found_.results, [](const ResultCheck &check) {
              return check.equal == Equal::No;

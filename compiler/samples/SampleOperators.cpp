@@ -153,7 +153,7 @@ bool pairsSamples(Node *node, const BatchForms &forms) {
   return node->kind().is_aten() && largest(node->inputs()) == 1 && largest(node->outputs()) > 1;
 }
 
-/// Whether the operator compares each element with those of all samples.
+/// Whether the operator compares each element with the elements of every sample.
 bool comparesWithAll(Node *node, const BatchForms &forms) {
   static const Names compares = {"isin", "searchsorted", "bucketize"};
   if (!isIn(compares, node))

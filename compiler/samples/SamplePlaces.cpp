@@ -25,7 +25,7 @@ static std::vector<int64_t> constantsIn(const Value *list) {
   return numbers;
 }
 
-/// Rows that are added behind the last one move none, unless they are copies of others.
+/// Rows appended behind the last one move no others, unless they are copies of others.
 static bool padsBefore(Node *node, const BatchForms &forms) {
   static const Names kPads = {"pad", "constant_pad_nd"};
   if (!isIn(kPads, node))

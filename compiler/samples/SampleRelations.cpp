@@ -221,10 +221,10 @@ private:
       facts.join(ofInput(node, i, role));
     if (role.kind == Kind::Form && role.isCount && first.selects)
       facts.counts.push_back(first.selects);
-    // Rows of one sample: whatever is selected or sorted, no other sample is among them.
+    // The value has rows of one sample only, so selecting or sorting them involves no other sample.
     const bool isOwn = loops_.own.count(node);
     const bool reducesSelected = first.selects && role.reduces && !isOwn;
-    // Sizes that follow elements differ between runs, as those that follow the samples do.
+    // Sizes that depend on elements differ between the runs, like those that follow the samples.
     const bool isUnsure = facts.isDataSized && !facts.selects && !role.reducesAll;
     const bool bends = bendsNumbers(node, role); // before the operator itself is over samples
     const bool isOver = role.kind == Kind::Over || movesSamples(node, forms_, sizes_) ||

@@ -16,8 +16,9 @@ struct SampleRelations {
   /// Per result: operators that are not linear (relu, clamp, elu, a loss), of a value over samples.
   /// The mean of their results is not the result of the mean.
   std::vector<std::vector<torch::jit::Node *>> bends;
-  /// A branch or loop, and an operator over the samples that it depends on. Not those that only
-  /// refuse inputs, nor those that skip a write for which nothing is selected.
+  /// A branch or loop with an operator over the samples that it depends on. Branches that only
+  /// refuse inputs are left out, and so are those that only skip a write for which nothing is
+  /// selected.
   std::vector<std::pair<torch::jit::Node *, torch::jit::Node *>> branches;
 };
 

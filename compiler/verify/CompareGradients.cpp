@@ -54,8 +54,8 @@ std::string difference(const at::Tensor &expected, const at::Tensor &found) {
   return compare(expected, found, 0.0, 0.0).firstDifference;
 }
 
-/// Bytes of parameters up to which the gradients of all runs are kept for the comparison with split
-/// backwards; above it those of the example.
+/// If the parameters have more bytes than this, only the example's gradients are kept for the
+/// comparison with split backwards, not those of all runs.
 constexpr int64_t kKeptGradients = int64_t(256) << 20;
 
 /// Whether they are copies of one run: the arguments of all calls are the same objects.

@@ -1,10 +1,11 @@
 // Compares an artifact with a model that may be its source, long after the compile.
 #pragma once
 
-#include "compiler/Compiler.h"
+#include "compiler/CompileOptions.h"
 #include "ir/Model.h"
 #include "ir/TypeAnswers.h"
 #include "ir/artifact/ArtifactReader.h"
+#include "ir/artifact/Finding.h"
 
 namespace pipec {
 
@@ -22,9 +23,9 @@ struct NormaliseAgain {
   TypeAnswers answers;      // in place of an example's types
   bool withExample = false; // with the simplification that follows an example's types
 };
-/// The ways to try, in order: that of the compile first, unless decisionsAreNumbers. Others follow,
-/// because a model that was merged from stages leaves no question to types, and because a plan does
-/// not always say whether there was an example. Errors: BadArtifact.
+/// The ways to try, in order. The compile's own way is the first, unless decisionsAreNumbers.
+/// Others follow, because a model merged from stages leaves no question to types, and because a
+/// plan does not always say whether there was an example. Errors: BadArtifact.
 llvm::Expected<std::vector<NormaliseAgain>> waysToNormalise(const Plan &plan);
 
 /// Compares the artifact with `source` in normal form; returns the first difference, or nothing.

@@ -9,9 +9,11 @@
 // Whenever the process dies, X is the old artifact, the new one, or nothing.
 #include "ir/artifact/ArtifactWriter.h"
 
+#include "ir/TorchError.h"
 #include "ir/artifact/ArtifactReader.h"
 #include "ir/artifact/Manifest.h"
 #include "ir/artifact/SafeFile.h"
+#include "ir/support/CannotWrite.h"
 #include "ir/support/OutputPlace.h"
 #include "ir/support/Try.h"
 #include "ir/support/UnfinishedOutputs.h"
@@ -88,11 +90,6 @@ llvm::Error checkReplaceable(const std::string &target) {
   return llvm::Error::success();
 }
 
-llvm::Error existsError(const std::string &target) {
-  return makeError(ExitCode::Usage, fmt::format("{}: exists already", target),
-                   "pass --force to replace it");
-}
-
 std::string parentOf(const std::string &path) {
   std::string parent = std::filesystem::path(path).parent_path().string();
   return parent.empty() ? "." : parent;
@@ -102,9 +99,8 @@ llvm::Error checkTarget(const std::string &target, bool force) {
   TargetState state = TRY(stateOf(target));
   if (state == TargetState::Absent)
     return llvm::Error::success();
-  if (llvm::Error error = checkReplaceable(target)) // fails even with --force
-    return error;
-  return force ? llvm::Error::success() : existsError(target);
+  TRY(checkReplaceable(target)); // fails even with --force
+  return force ? llvm::Error::success() : existsAlready(target);
 }
 
 llvm::Error renameError(const std::string &target, int error) {
@@ -120,12 +116,12 @@ llvm::Error renameNew(const std::string &temporary, const std::string &target) {
   if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0)
     return llvm::Error::success();
   if (errno == EEXIST)
-    return existsError(target);
+    return existsAlready(target);
   if (!lacksFlag(errno))
     return renameError(target, errno);
   TargetState state = TRY(stateOf(target));
   if (state == TargetState::Present)
-    return existsError(target);
+    return existsAlready(target);
   return ::rename(temporary.c_str(), target.c_str()) == 0 ? llvm::Error::success()
                                                           : renameError(target, errno);
 }
@@ -181,10 +177,7 @@ llvm::Expected<ArtifactWriter> ArtifactWriter::create(const std::string &target,
 ArtifactWriter::~ArtifactWriter() {
   for (auto &[name, digest] : settling_)
     if (digest.valid())
-      try { // an earlier error counts
-        llvm::consumeError(digest.get().takeError());
-      } catch (const std::exception &) {
-      }
+      llvm::consumeError(digest.get().takeError()); // an earlier error counts
 }
 
 llvm::Error ArtifactWriter::write(llvm::StringRef name, llvm::StringRef bytes) {
@@ -213,8 +206,14 @@ void ArtifactWriter::settle(const std::string &name, std::string sha256) {
   settling_[name] = std::async(
       std::launch::async,
       [directory = directory(), name, known = std::move(sha256)]() -> llvm::Expected<std::string> {
-        FileHandle opened = TRY(openDirectory(directory));
-        return syncedDigest(opened, name, known);
+        std::string digest;
+        auto compute = [&]() -> llvm::Error {
+          FileHandle opened = TRY(openDirectory(directory));
+          digest = TRY(syncedDigest(opened, name, known));
+          return llvm::Error::success();
+        };
+        TRY(guardTorchError(ExitCode::Internal, name + ": computing its digest", compute));
+        return digest;
       });
 }
 

@@ -25,14 +25,6 @@ void useInstead(StageModule &stage, const StagePlan &plan,
   }
 }
 
-void sendWeights(const Plan &plan, std::vector<StageModule> &stages) {
-  for (const Channel &channel : plan.channels)
-    if (channel.kind == Channel::Kind::Weight)
-      for (const PortRef &to : channel.to)
-        stages[to.stage].setAttribute(to.port,
-                                      stages[channel.from.stage].attribute(channel.from.port));
-}
-
 } // namespace
 
 llvm::Expected<StageModule> SerialStages::read(size_t stage) const {
@@ -76,14 +68,14 @@ llvm::Expected<std::vector<StageModule>> SerialStages::copy() const {
     useInstead(*stage, plan_->stages[s], instead_);
     copies.push_back(std::move(*stage));
   }
-  sendWeights(*plan_, copies);
+  shareWeights(*plan_, copies);
   return copies;
 }
 
 std::vector<StageModule> SerialStages::take() && {
   for (size_t s = 0; s < stages_.size(); ++s)
     useInstead(stages_[s], plan_->stages[s], instead_);
-  sendWeights(*plan_, stages_);
+  shareWeights(*plan_, stages_);
   return std::move(stages_);
 }
 

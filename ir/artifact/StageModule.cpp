@@ -313,4 +313,12 @@ llvm::Error StageModule::moveTo(const std::string &device) {
                         });
 }
 
+void shareWeights(const Plan &plan, std::vector<StageModule> &stages) {
+  for (const Channel &channel : plan.channels)
+    if (channel.kind == Channel::Kind::Weight)
+      for (const PortRef &to : channel.to)
+        stages[to.stage].setAttribute(to.port,
+                                      stages[channel.from.stage].attribute(channel.from.port));
+}
+
 } // namespace pipec

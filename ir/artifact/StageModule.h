@@ -83,4 +83,7 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
+/// Sets the attributes that arrive on weight channels to the tensors of the stages that send them.
+void shareWeights(const Plan &plan, std::vector<StageModule> &stages);
+
 } // namespace pipec

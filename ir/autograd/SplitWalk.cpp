@@ -157,8 +157,8 @@ void SplitWalk::findMiddles(Search &search) {
         search.isMiddle_[user] = true;
       }
     }
-    // The walk from the first middle would free what the second needs, and both give parts of one
-    // gradient in an order of their own.
+    // A walk from the first middle node would free what the second one needs, and both contribute
+    // to one gradient in their own order.
     if (middles > 1)
       whyWhole_ = "one use of a weight feeds several operators";
   }

@@ -32,9 +32,9 @@ struct StageGradients {
   std::vector<ValueGradients> inputs, attributes;
 };
 
-/// How the uses of a weight are told apart. Together: the engine sums them, in the order in which
-/// it sums those of the unsplit model. Apart: one alias per use, without which the way to the
-/// weights cannot be walked on its own where one use lies behind another.
+/// How a tape handles several uses of one weight. Together: the engine sums their gradients in the
+/// order of the unsplit model. Apart: each use has its own alias. The walk to the weights needs
+/// this if one use depends on the result of another.
 enum class WeightUses { Together, Apart };
 
 /// The weights of a stage as its graphs see them: aliases whose gradients stop at leaves. One set
@@ -55,7 +55,7 @@ private:
     std::vector<GradLeaf> uses;       // Together: one
   };
 
-  /// Adds one value per use: the aliases, and of what is not trained the current values.
+  /// Adds one value per use: aliases of trained weights, and the current values of all others.
   void addArguments(llvm::ArrayRef<TapedAttribute> attributes,
                     std::vector<c10::IValue> &values) const;
 

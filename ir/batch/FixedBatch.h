@@ -15,8 +15,8 @@ std::string howToFreeBatch();
 bool runsWithSize(llvm::ArrayRef<c10::IValue> inputs, size_t index, int64_t dim, int64_t size,
                   ModelRunner run);
 
-/// What may fix the batch of an artifact that takes one size only, for "... fix it": "the model's
-/// constants", and those of `inputs` with that size that every micro-batch gets whole.
+/// What may fix the batch size of an artifact that accepts only one, for "... fix it": "the model's
+/// constants", and the `inputs` of that size that every micro-batch gets whole.
 std::string whatFixesBatch(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs);
 
 /// The batch size that the model's constants fix is usually a number in its error message for

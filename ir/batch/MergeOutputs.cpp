@@ -299,8 +299,9 @@ llvm::Error checkRanks(const OutputLeaf &leaf, const std::string &path, const Va
   return llvm::Error::success();
 }
 
-/// A sum or mean of tensors with another size than in the example, along a dimension that followed
-/// no batch there: what the values decide may differ between the whole batch and its parts.
+/// Warns of a sum or mean of tensors whose size differs from the example's along a dimension that
+/// did not follow the batch. The values decide such a size, so it may differ between the whole
+/// batch and its parts.
 std::string warningOnSizes(const OutputLeaf &leaf, const std::string &path, const Values &parts) {
   const std::vector<Dim> &shape = leaf.tensor.shape;
   const bool reduced =

@@ -48,9 +48,8 @@ private:
 /// Runs one experiment with a runner of several. Errors: those of the model.
 llvm::Expected<std::vector<c10::IValue>> runOne(ModelRuns runAll, std::vector<Values> calls);
 
-/// Whether the model runs on the arguments that `make` gives, a copy of its own of each. False,
-/// too, where `make` throws, because the arguments cannot be resized so: a refusal is one of the
-/// two answers.
+/// Whether the model runs on the arguments that `make` returns; each call gets its own copy. False,
+/// too, if `make` throws because the arguments cannot be resized: a refusal is a valid answer.
 bool doesRun(ModelRunner run, llvm::function_ref<Values()> make);
 
 /// The first line of the message, for a sentence that quotes it as a reason.

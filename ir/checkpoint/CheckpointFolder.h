@@ -37,9 +37,10 @@ enum class WhichCheckpoint {
   Newest,     // a damaged one is an error
   NewestGood, // damaged ones are passed over, which `warnings` says
 };
-/// The checkpoint to resume from. `path`: one checkpoint, or a directory of checkpoints. One that
-/// `read` fails on with BadArtifact is damaged, too; the last call of it is that of the result.
-/// Errors: those of openCheckpoint and `read`; BadArtifact if all are damaged; IO if there is none.
+/// The checkpoint to resume from. `path`: one checkpoint, or a directory of checkpoints. A
+/// checkpoint also counts as damaged if `read` returns BadArtifact for it; the last call of `read`
+/// is for the returned one. Errors: those of openCheckpoint and `read`; BadArtifact if all are
+/// damaged; IO if there is none.
 llvm::Expected<OpenedCheckpoint>
 someCheckpoint(const std::string &path, WhichCheckpoint which,
                llvm::function_ref<llvm::Error(const OpenedCheckpoint &)> read);

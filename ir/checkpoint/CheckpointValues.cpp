@@ -56,7 +56,8 @@ std::string described(const std::string &dtype, llvm::ArrayRef<int64_t> shape) {
   return fmt::format("{}[{}]", dtype, fmt::join(shape.begin(), shape.end(), ", "));
 }
 
-/// LibTorch's reader does not know the newest dtypes: what could not be read is not written.
+/// LibTorch's reader does not know the newest dtypes. Values that could not be read back are not
+/// written.
 llvm::Error checkReadable(const SavedValue &saved) {
   bool isReadable = true;
   auto look = [&](const at::Tensor &tensor) {

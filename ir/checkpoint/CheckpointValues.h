@@ -55,8 +55,8 @@ struct ReadCheckpoint {
 /// Whether the values fit what is going to use them. Errors: BadArtifact if they are damaged.
 using CheckValues =
     llvm::function_ref<llvm::Error(const OpenedCheckpoint &, const CheckpointValues &)>;
-/// The checkpoint that someCheckpoint() finds, with its values. One whose values are damaged is
-/// damaged. Errors: those of someCheckpoint, CheckpointValues::read and `check`.
+/// The checkpoint that someCheckpoint() finds, with its values. A checkpoint with damaged values
+/// counts as damaged. Errors: those of someCheckpoint, CheckpointValues::read and `check`.
 llvm::Expected<ReadCheckpoint> readCheckpoint(const std::string &path, WhichCheckpoint which,
                                               CheckValues check);
 

@@ -43,6 +43,9 @@ struct Cluster {
   std::vector<ClusterLink> links;
   bool operator==(const Cluster &) const = default;
 
+  /// Ranks share devices in turn if there are more ranks than devices.
+  const ClusterDevice &deviceOfRank(size_t rank) const { return devices[rank % devices.size()]; }
+
   /// The first link between the two devices, in the order of the file; nothing if none is named.
   std::optional<size_t> indexOfLink(llvm::StringRef a, llvm::StringRef b) const;
   /// The same link, or a default link if none is named.

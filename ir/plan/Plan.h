@@ -148,6 +148,11 @@ struct StageAttribute {
   std::optional<size_t>
       channel; // transmitted: the weight channel it arrives on; the stage file does not hold it
 
+  std::vector<std::string> allNames() const {
+    std::vector<std::string> names{name};
+    names.insert(names.end(), otherNames.begin(), otherNames.end());
+    return names;
+  }
   bool operator==(const StageAttribute &) const = default;
 };
 
@@ -236,6 +241,11 @@ struct TrainedParameter {
   /// first.
   std::vector<PortRef> uses;
 
+  std::vector<std::string> allNames() const {
+    std::vector<std::string> names{name};
+    names.insert(names.end(), otherNames.begin(), otherNames.end());
+    return names;
+  }
   bool operator==(const TrainedParameter &) const = default;
 };
 

@@ -113,14 +113,8 @@ public:
   }
 
 private:
-  static std::vector<std::string> namesOf(const StageAttribute &attribute) {
-    std::vector<std::string> names = {attribute.name};
-    names.insert(names.end(), attribute.otherNames.begin(), attribute.otherNames.end());
-    return names;
-  }
-
   static bool isMember(const Tie &tie, const StageAttribute &attribute) {
-    return llvm::any_of(namesOf(attribute), [&](const std::string &name) {
+    return llvm::any_of(attribute.allNames(), [&](const std::string &name) {
       return llvm::is_contained(tie.names, name);
     });
   }
@@ -146,7 +140,7 @@ private:
         if (!isUser)
           return badAt(where, "stage {} holds {}, but is none of its stages", s, attribute.name);
         TRY(member(tie, where, s, attribute));
-        for (const std::string &name : namesOf(attribute))
+        for (const std::string &name : attribute.allNames())
           held.insert(name);
       }
       if (isUser && !has)
@@ -200,7 +194,7 @@ private:
     const PortRef &from = plan_.channels[*it.channel].from;
     const StageAttribute &owned = plan_.stages[from.stage].attributes[from.port];
     // A parameter may be read as a buffer too, under another name.
-    if (it.kind != owned.kind && llvm::is_contained(namesOf(owned), it.name))
+    if (it.kind != owned.kind && llvm::is_contained(owned.allNames(), it.name))
       return badAt(where, "kind: expected {} as its owner has it, got {}",
                    toString(owned.kind).str(), toString(it.kind).str());
     if (it.requiresGrad != owned.requiresGrad)

@@ -9,58 +9,14 @@ namespace pipec {
 
 namespace {
 
-constexpr size_t kAny = 0;
-
-constexpr Generator kGenerators[] = {
-    {"forward-only", "inference: every stage runs every micro-batch once", "", Placement::Loop, 1,
-     kAny, false, makeForwardOnly, true},
-    {"gpipe", "all forwards, then all backwards; holds every micro-batch",
-     "GPipe, Huang et al., 2019", Placement::Loop, 1, 1, false, makeGPipe},
-    {"1f1b", "one forward, one backward; holds ranks - rank micro-batches",
-     "PipeDream-Flush, Narayanan et al., 2021", Placement::Loop, 1, 1, false, makeOneFOneB},
-    {"eager-1f1b", "1f1b with twice the forwards ahead, to hide the latency of transfers",
-     "DAPPLE, Fan et al., 2021; Alpa, Zheng et al., 2022", Placement::Loop, 1, 1, false,
-     makeEagerOneFOneB},
-    {"interleaved-1f1b", "1f1b over several stages per rank in a loop",
-     "Megatron-LM, Narayanan et al., 2021", Placement::Loop, 2, kAny, false, makeInterleaved},
-    {"interleaved-zb", "interleaved-1f1b with weight gradients deferred",
-     "torch.distributed.pipelining, 2024", Placement::Loop, 2, kAny, false,
-     makeInterleavedZeroBubble},
-    {"looped-bfs", "breadth first over several stages per rank; holds every micro-batch",
-     "Breadth-First Pipeline Parallelism, Lamy-Poirier, 2022", Placement::Loop, 2, kAny, false,
-     makeLoopedBfs},
-    {"zb-h1", "zero bubble by hand within 1f1b's memory",
-     "Zero Bubble Pipeline Parallelism, Qi et al., 2023", Placement::Loop, 1, 1, false,
-     makeZeroBubbleH1},
-    {"zb-h2", "zero bubble by hand, about twice 1f1b's memory",
-     "Zero Bubble Pipeline Parallelism, Qi et al., 2023", Placement::Loop, 1, 1, false,
-     makeZeroBubbleH2},
-    {"zb-auto", "zero bubble for given costs within a memory limit",
-     "after Zero Bubble Pipeline Parallelism, Qi et al., 2023", Placement::Loop, 1, 1, true,
-     makeAutoZeroBubble},
-    {"zb-v", "zero bubble by hand on a V of two stages per rank",
-     "Pipeline Parallelism with Controllable Memory, Qi et al., 2024", Placement::V, 2, 2, false,
-     makeZeroBubbleV},
-    {"zb-v-auto", "zero bubble on a V for given costs within a memory limit",
-     "after Pipeline Parallelism with Controllable Memory, Qi et al., 2024", Placement::V, 2, 2,
-     true, makeAutoZeroBubbleV},
-    {"v-half", "a V that holds half of what 1f1b holds",
-     "Pipeline Parallelism with Controllable Memory, Qi et al., 2024", Placement::V, 2, 2, true,
-     makeVHalf},
-    {"v-min", "a V that holds a third of what 1f1b holds",
-     "Pipeline Parallelism with Controllable Memory, Qi et al., 2024", Placement::V, 2, 2, true,
-     makeVMin},
-    {"dualpipev", "a V with forwards and backwards in pairs", "DualPipe's V, DeepSeek, 2025",
-     Placement::V, 2, 2, false, makeDualPipeV},
-};
-
 llvm::Error checkRequest(const Generator &generator, const ScheduleRequest &request) {
   const std::string name = generator.name.str();
   if (request.ranks < 1 || request.chunks < 1 || request.microBatches < 1)
     return failf(ExitCode::Usage,
                  "{}: expected at least one rank, stage per rank and micro-batch, got {}, {}, {}",
                  name, request.ranks, request.chunks, request.microBatches);
-  const bool tooMany = generator.mostChunks != kAny && request.chunks > generator.mostChunks;
+  const bool tooMany =
+      generator.mostChunks != Generator::kAny && request.chunks > generator.mostChunks;
   if (request.chunks < generator.leastChunks || tooMany)
     return failf(ExitCode::Usage, "{}: expected {} {} per rank, got {}", name,
                  generator.mostChunks == generator.leastChunks
@@ -83,15 +39,23 @@ std::vector<size_t> rankOfStages(Placement placement, size_t ranks, size_t chunk
   return result;
 }
 
-llvm::ArrayRef<Generator> generators() { return kGenerators; }
+llvm::ArrayRef<Generator> generators() {
+  // Built on first use: no static constructors.
+  static const std::vector<Generator> table = {
+#define GENERATOR(function) function(),
+#include "ir/schedule/generators/Generators.def"
+#undef GENERATOR
+  };
+  return table;
+}
 
 const Generator *findGenerator(llvm::StringRef name, std::string *nearest) {
-  for (const Generator &generator : kGenerators)
+  for (const Generator &generator : generators())
     if (generator.name == name)
       return &generator;
   if (nearest) {
     std::vector<std::string> names;
-    for (const Generator &generator : kGenerators)
+    for (const Generator &generator : generators())
       names.push_back(generator.name.str());
     *nearest = nearestName(name.lower(), names);
   }

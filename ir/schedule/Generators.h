@@ -1,6 +1,6 @@
 // All schedules that pipec can generate, by name. A generator is a pure function from a shape (and
-// costs, if it uses them) to the ranks' actions. Each has a function in ir/schedule/generators,
-// which generators/GeneratorFunctions.h declares, and a row in the table.
+// costs, if it uses them) to the ranks' actions. A new one is a file of ir/schedule/generators,
+// which has its row of the table, and a line in generators/Generators.def.
 #pragma once
 
 #include "ir/schedule/Timing.h"
@@ -40,12 +40,15 @@ struct ScheduleRequest {
   size_t stages() const { return ranks * chunks; }
 };
 
+/// A row of the table.
 struct Generator {
+  static constexpr size_t kAny = 0;
+
   llvm::StringLiteral name;    // the value of --schedule
   llvm::StringLiteral summary; // one clause, for --list
   llvm::StringLiteral source;  // where it was published
   Placement placement = Placement::Loop;
-  size_t leastChunks = 1, mostChunks = 1; // stages per rank; 0: any number
+  size_t leastChunks = 1, mostChunks = 1; // stages per rank; kAny: any number
   bool looksAtCosts = false;
   llvm::Expected<Schedule> (*make)(const ScheduleRequest &) = nullptr;
   bool inference = false; // no backward

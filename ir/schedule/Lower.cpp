@@ -36,7 +36,7 @@ public:
     for (size_t l = 0; l < messages_.size(); ++l)
       messages_[l].reserve(
           routes_.routesOfLane[l] *
-          (perRun(routes_.lanes[l].payload) ? 1 : static_cast<size_t>(shape.microBatches)));
+          (isPerRun(routes_.lanes[l].payload) ? 1 : static_cast<size_t>(shape.microBatches)));
     orderMessages();
   }
 
@@ -47,7 +47,7 @@ public:
       const size_t all = messages_[l].size();
       const size_t wanted = std::max(routes_.routesOfLane[l] * lookAhead, least_[l]);
       program_.lanes[l].window =
-          perRun(program_.lanes[l].payload) ? all : std::max<size_t>(1, std::min(wanted, all));
+          isPerRun(program_.lanes[l].payload) ? all : std::max<size_t>(1, std::min(wanted, all));
     }
     taken_.assign(program_.lanes.size(), 0);
     posted_.assign(program_.lanes.size(), 0);
@@ -93,9 +93,6 @@ private:
     int32_t microBatch = 0;
   };
 
-  static bool perRun(Payload payload) {
-    return payload == Payload::Weight || payload == Payload::WeightGradient;
-  }
   size_t rankOf(size_t stage) const { return plan_.stages[stage].rank; }
   uint32_t &placeOf(uint32_t route, int64_t microBatch) {
     return places_[route * static_cast<size_t>(shape_.microBatches) +
@@ -170,7 +167,7 @@ private:
 
   void take(uint32_t route, int64_t microBatch) {
     const size_t l = routes_.routes[route].lane;
-    const size_t place = placeOf(route, perRun(routes_.routes[route].payload) ? 0 : microBatch);
+    const size_t place = placeOf(route, isPerRun(routes_.routes[route].payload) ? 0 : microBatch);
     while (taken_[l] <= place) {
       emit(program_.lanes[l].to, OpKind::Take, messages_[l][taken_[l]]);
       ++taken_[l];

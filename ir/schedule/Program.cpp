@@ -66,10 +66,6 @@ constexpr PayloadWord kPayloadWords[] = {
 const OpWord &wordOf(OpKind kind) { return kOpWords[static_cast<size_t>(kind)]; }
 const PayloadWord &wordOf(Payload payload) { return kPayloadWords[static_cast<size_t>(payload)]; }
 
-bool hasMicroBatch(Payload payload) {
-  return payload == Payload::Activation || payload == Payload::Gradient;
-}
-
 /// Takes pieces off the front of one line; the first that does not fit makes the line bad.
 class LineReader {
 public:
@@ -105,7 +101,7 @@ void parseMessage(LineReader &reader, Op &op) {
         reader.expect(" of=");
         op.stage = static_cast<uint32_t>(reader.number());
       }
-      if (hasMicroBatch(op.payload)) {
+      if (!isPerRun(op.payload)) {
         reader.expect(" mb=");
         op.microBatch = static_cast<int32_t>(reader.number());
       }
@@ -201,6 +197,10 @@ OpKind opOf(ActionKind compute) {
   llvm_unreachable("the action runs a stage");
 }
 
+bool isPerRun(Payload payload) {
+  return payload == Payload::Weight || payload == Payload::WeightGradient;
+}
+
 bool isCollective(OpKind kind) {
   return kind == OpKind::Reduce || kind == OpKind::TieReduce || kind == OpKind::Norm;
 }
@@ -214,8 +214,7 @@ std::string toString(const Op &op) {
   case OpForm::Message:
     return fmt::format("{} {}={}{}{} lane={}", word, wordOf(op.payload).inOp.str(), op.channel,
                        op.payload == Payload::Gradient ? fmt::format(" of={}", op.stage) : "",
-                       hasMicroBatch(op.payload) ? fmt::format(" mb={}", op.microBatch) : "",
-                       op.lane);
+                       isPerRun(op.payload) ? "" : fmt::format(" mb={}", op.microBatch), op.lane);
   case OpForm::Reduce:
     return fmt::format("{} {} group={}", word, op.stage, op.group());
   case OpForm::TieReduce:

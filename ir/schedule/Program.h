@@ -36,6 +36,7 @@ bool isCollective(OpKind kind);
 /// The content of a message: the value of a channel or its gradient. Weights and their gradients
 /// are sent once in a run, the others once per micro-batch.
 enum class Payload : uint8_t { Activation, Gradient, Weight, WeightGradient };
+bool isPerRun(Payload payload);
 
 /// One step of a rank. Text: "F 2 mb=0", "TAKE ch=3 mb=0 lane=1", "SEND grad=3 of=2 mb=0 lane=4"
 /// (the gradient as it leaves stage 2), "SEND weight=5 lane=6", "SEND weight-grad=5 lane=7",

@@ -34,6 +34,10 @@ WriteFailure whyNotWritten(int error) {
   return {text, ""};
 }
 
+llvm::Error existsAlready(const std::string &path) {
+  return makeError(ExitCode::Usage, path + ": exists already", "pass --force to replace it");
+}
+
 llvm::Error cannotWrite(const std::string &path, int error) {
   WriteFailure failure = whyNotWritten(error);
   return makeError(ExitCode::IO, fmt::format("{}: cannot write: {}", path, failure.why),

@@ -14,6 +14,9 @@ struct WriteFailure {
 /// error: errno of the write.
 WriteFailure whyNotWritten(int error);
 
+/// Usage, "PATH: exists already": a command replaces only with --force.
+llvm::Error existsAlready(const std::string &path);
+
 /// IO, "PATH: cannot write: no such file or directory".
 llvm::Error cannotWrite(const std::string &path, int error);
 

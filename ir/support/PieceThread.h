@@ -31,7 +31,7 @@ public:
   void append(llvm::StringRef bytes);
   /// For bytes that do not change until finish(): one piece, not copied.
   void appendStable(llvm::StringRef bytes);
-  /// Waits until the work is done, and throws what it threw. Call it once, as the last call.
+  /// Waits until the work is done, and rethrows its exception. Call it once, as the last call.
   void finish();
 
 private:

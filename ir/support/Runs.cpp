@@ -20,13 +20,14 @@ std::vector<std::string> runsOf(llvm::ArrayRef<size_t> numbers) {
   return runs;
 }
 
-std::optional<std::vector<size_t>> numbersOfRuns(llvm::ArrayRef<std::string> runs, size_t most) {
+std::optional<std::vector<size_t>> numbersOfRuns(llvm::ArrayRef<std::string> runs) {
+  constexpr size_t kMost = size_t(1) << 24;
   std::vector<size_t> numbers;
   for (llvm::StringRef run : runs) {
     auto [head, tail] = run.split('-');
     size_t first = 0, last = 0;
     if (head.getAsInteger(10, first) || (tail.empty() ? head : tail).getAsInteger(10, last) ||
-        last < first || last - first >= most || numbers.size() + (last - first) >= most)
+        last < first || last - first >= kMost || numbers.size() + (last - first) >= kMost)
       return std::nullopt;
     for (size_t number = first; number <= last; ++number)
       numbers.push_back(number);

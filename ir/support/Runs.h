@@ -12,10 +12,9 @@ namespace pipec {
 /// Each longest run of ascending consecutive numbers, as FIRST-LAST, or as one number.
 std::vector<std::string> runsOf(llvm::ArrayRef<size_t> numbers);
 
-/// The inverse of runsOf. Nothing for a text that runsOf does not write, or for more than `most`
+/// The inverse of runsOf. Nothing for a text that runsOf does not write, or for more than 2^24
 /// numbers.
-std::optional<std::vector<size_t>> numbersOfRuns(llvm::ArrayRef<std::string> runs,
-                                                 size_t most = size_t(1) << 24);
+std::optional<std::vector<size_t>> numbersOfRuns(llvm::ArrayRef<std::string> runs);
 
 /// Whether each number below the size appears exactly once.
 bool isPermutation(llvm::ArrayRef<size_t> numbers);

@@ -1,5 +1,5 @@
-// Reads a text file that a user names, up to a limit, and names a file of another kind as what it
-// is.
+// Reads a text file that a user names, up to a size limit. The error for a file of another kind
+// says which kind it is.
 #pragma once
 
 #include "ir/support/Failure.h"

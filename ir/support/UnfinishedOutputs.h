@@ -27,8 +27,8 @@ public:
   void clear();
 
   /// For a signal handler, in any state of the process. Leaves out paths of more than 4095
-  /// characters, and what is more than 32 paths. A path that another thread removes meanwhile may
-  /// come with a part of the one that takes its place.
+  /// characters, and any paths after the first 32. If another thread replaces a path meanwhile, the
+  /// text may mix both.
   void forEachAfterCrash(llvm::function_ref<void(const char *)> use) const;
 
 private:

@@ -68,7 +68,7 @@ private:
   }
   llvm::Error missingEnd(const char *what) const {
     return textError(
-        lines_.size(), 1,
+        lines_.size(),
         fmt::format("expected }} at the end of the {}, got the end of the text", what));
   }
 
@@ -93,7 +93,7 @@ llvm::Expected<ParsedModel> ModelParser::parseOne() {
   std::string keyword;
   TextLine line = takeLine(keyword);
   if (keyword != "model" && keyword != "staged")
-    return textError(first, 1, "expected model or staged, got " + keyword);
+    return textError(first, "expected model or staged, got " + keyword);
   common.signature.method = line.key("method").value_or("forward");
   const std::string mode = line.key("mode").value_or("infer");
   if (mode != "infer" && mode != "train")
@@ -132,12 +132,12 @@ llvm::Error ModelParser::parseBody(Common &common, AttributeReader &attributes, 
     if (current() == "}") {
       ++next_;
       if (model && !model->graph)
-        return textError(next_, 1, "the model has no graph");
+        return textError(next_, "the model has no graph");
       return llvm::Error::success();
     }
     if (model && startsWith(current(), "graph(")) {
       if (model->graph)
-        return textError(lineNumber(), 1, "the model has a second graph");
+        return textError(lineNumber(), "the model has a second graph");
       model->graph = TRY(parseGraphHere());
       continue;
     }
@@ -157,7 +157,7 @@ llvm::Error ModelParser::parseBody(Common &common, AttributeReader &attributes, 
     else if (model && keyword == "costs")
       costs_ = parseCosts(line);
     else if (!parseCommonLine(keyword, line, common, attributes))
-      return textError(line.number(), 1, fmt::format("a {} has no entity {}", what, keyword));
+      return textError(line.number(), fmt::format("a {} has no entity {}", what, keyword));
     TRY(line.finish());
   }
   return missingEnd(what);
@@ -203,7 +203,7 @@ llvm::Expected<std::shared_ptr<torch::jit::Graph>> ModelParser::parseGraphHere()
     registerMarkerOps();
     return parseGraph(text, first + 1);
   }
-  return textError(first + 1, 1,
+  return textError(first + 1,
                    "expected return (...) at the end of the graph, got the end of the text");
 }
 
@@ -216,7 +216,7 @@ llvm::Expected<Stage> ModelParser::parseStageHere(TextLine &line, size_t index) 
     if (current() == "}") {
       ++next_;
       if (!stage.graph)
-        return textError(next_, 1, fmt::format("stage {} has no graph", index));
+        return textError(next_, fmt::format("stage {} has no graph", index));
       return stage;
     }
     if (startsWith(current(), "graph(")) {
@@ -234,7 +234,7 @@ llvm::Expected<Stage> ModelParser::parseStageHere(TextLine &line, size_t index) 
     else if (keyword == "effects")
       stage.plan.effects = parseEffects(inner);
     else
-      return textError(inner.number(), 1, "a stage has no entity " + keyword);
+      return textError(inner.number(), "a stage has no entity " + keyword);
     TRY(inner.finish());
   }
   return missingEnd("stage");
@@ -267,7 +267,7 @@ llvm::Error ModelParser::finishModel(Model &model, const Common &common) {
     const auto found =
         llvm::find_if(model.attributes, [&](const Attribute &a) { return a.name == name; });
     if (found == model.attributes.end())
-      return textError(line, 1, fmt::format("state {}: there is no such attribute", name));
+      return textError(line, fmt::format("state {}: there is no such attribute", name));
     model.stateOutputs.push_back(static_cast<size_t>(found - model.attributes.begin()));
   }
   return llvm::Error::success();

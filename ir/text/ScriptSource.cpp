@@ -126,9 +126,7 @@ private:
   }
 
   void declare(const Attribute &attribute) {
-    std::vector<std::string> names = {attribute.name};
-    names.insert(names.end(), attribute.otherNames.begin(), attribute.otherNames.end());
-    for (const std::string &full : names) {
+    for (const std::string &full : attribute.allNames()) {
       const auto [path, name] = splitPath(full);
       Module module = moduleAt(path);
       switch (attribute.kind) {

@@ -78,10 +78,8 @@ std::optional<std::vector<std::string>> splitList(llvm::StringRef text) {
   return parts;
 }
 
-llvm::Error textError(size_t line, size_t column, const std::string &message,
-                      const std::string &help) {
-  return makeError(ExitCode::Unreadable,
-                   fmt::format("line {}, column {}: {}", line, column, message), help);
+llvm::Error textError(size_t line, const std::string &message) {
+  return failf(ExitCode::Unreadable, "line {}, column 1: {}", line, message);
 }
 
 TextLine::TextLine(llvm::StringRef line, size_t number) : number_(number) {

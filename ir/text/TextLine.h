@@ -48,7 +48,7 @@ public:
   std::vector<size_t> indexListKey(llvm::StringRef name);
   bool flag(llvm::StringRef name);
 
-  /// Keeps the first error. `column` 0: the column of the last token read.
+  /// Keeps the first error, with the column of the last token read.
   void complain(const std::string &message);
   /// Errors: Unreadable "line 3, column 7: ..."; a token that no reader took is an unknown key.
   llvm::Error finish();
@@ -73,8 +73,7 @@ std::optional<std::vector<std::string>> splitList(llvm::StringRef text);
 /// no parts.
 std::vector<llvm::StringRef> splitOutsideBrackets(llvm::StringRef text, char separator);
 
-/// "line 3, column 7: <message>" as an Unreadable error.
-llvm::Error textError(size_t line, size_t column, const std::string &message,
-                      const std::string &help = "");
+/// "line 3, column 1: <message>" as an Unreadable error.
+llvm::Error textError(size_t line, const std::string &message);
 
 } // namespace pipec

@@ -46,7 +46,7 @@ std::shared_ptr<MappedFile> mappingOf(const c10::Storage &storage);
 /// A view of the bytes of a mapping from `offset` on, as TorchArchive::view() gives.
 at::DataPtr viewOfMapping(std::shared_ptr<MappedFile> file, size_t offset);
 
-/// Errors: Unreadable for numbers that a big-endian machine wrote, whose name is `what`.
+/// `what` names the numbers in errors. Errors: Unreadable if a big-endian machine wrote them.
 llvm::Error checkByteOrder(TorchArchive &archive, llvm::StringRef what);
 
 /// The place in a file at which the bytes of a tensor begin.

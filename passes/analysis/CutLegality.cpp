@@ -19,13 +19,6 @@ using torch::jit::Block;
 using torch::jit::Node;
 using torch::jit::Value;
 
-/// The node of the top level that is or encloses `node`.
-Node *topLevelNode(Node *node, torch::jit::Graph &graph) {
-  while (node->owningBlock() != graph.block())
-    node = node->owningBlock()->owningNode();
-  return node;
-}
-
 bool hasRandom(Node *node) {
   if (drawsOf(node) != Draws::Never)
     return true;
@@ -261,7 +254,7 @@ void CutLegality::blockState(const Model &model, const TopLevel &top) {
       if (node == model.graph->return_node() || node->kind() == c10::prim::Param ||
           node->kind() == c10::prim::Constant)
         return;
-      size_t index = indexOf(topLevelNode(node, *model.graph), top);
+      size_t index = indexOf(nodeIn(model.graph->block(), node), top);
       first = std::min(first, index);
       last = std::max(last, index);
     };
@@ -290,7 +283,7 @@ void CutLegality::blockValuesThatStay(const TopLevel &top) {
       size_t last = i;
       for (const torch::jit::Use &use : value->uses())
         if (use.user->kind() != c10::prim::Return || use.user->owningBlock() != node->owningBlock())
-          last = std::max(last, indexOf(topLevelNode(use.user, *node->owningGraph()), top));
+          last = std::max(last, indexOf(nodeIn(node->owningGraph()->block(), use.user), top));
       block(i, last,
             travels
                 ? earlyReturnIn(node) + " keeps these operators in one stage"

@@ -96,9 +96,7 @@ std::vector<std::vector<size_t>> lastUsesOf(const TopLevel &top) {
     for (torch::jit::Value *value : node->outputs()) {
       size_t last = i;
       for (const torch::jit::Use &use : value->uses()) {
-        Node *user = use.user;
-        while (user->owningBlock() != node->owningBlock())
-          user = user->owningBlock()->owningNode();
+        Node *user = nodeIn(node->owningBlock(), use.user);
         if (user->kind() != c10::prim::Return)
           last = std::max(last, indexOf[user]);
       }
@@ -155,6 +153,14 @@ bool isInside(const Node *node, const Block *block) {
     if (around == block)
       return true;
   return false;
+}
+
+Node *nodeIn(const Block *block, Node *node) {
+  while (node->owningBlock() != block) {
+    node = node->owningBlock()->owningNode();
+    PIPEC_ASSERT(node, "the block holds the node");
+  }
+  return node;
 }
 
 bool isInside(const Node *node, const Node *outer) {

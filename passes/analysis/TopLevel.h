@@ -50,6 +50,9 @@ std::vector<std::vector<size_t>> lastUsesOf(const TopLevel &top);
 /// caller that wants only values from outside skips them.
 void forEachOuterUse(torch::jit::Node *node, llvm::function_ref<void(torch::jit::Value *)> visit);
 
+/// The node of the block that is `node` or holds it at some depth. There must be one.
+torch::jit::Node *nodeIn(const torch::jit::Block *block, torch::jit::Node *node);
+
 /// Whether the node is in the block, at any depth; whether it is `outer` or inside `outer`.
 bool isInside(const torch::jit::Node *node, const torch::jit::Block *block);
 bool isInside(const torch::jit::Node *node, const torch::jit::Node *outer);

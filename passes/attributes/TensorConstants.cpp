@@ -47,7 +47,7 @@ public:
   }
 
 private:
-  /// The name, with as many underscores as make it none of a submodule with weights.
+  /// The name, with underscores added until it is no name of a submodule with weights.
   std::string freeModuleName(std::string name) const {
     while (llvm::any_of(model_.attributes, [&](const Attribute &attribute) {
       return startsWith(attribute.name, name + ".");

@@ -4,6 +4,7 @@
 #include "passes/analysis/KnownConditions.h"
 #include "passes/analysis/TopLevel.h"
 #include "passes/fold/FoldOperator.h"
+#include "passes/support/Contents.h"
 
 namespace pipec {
 
@@ -30,10 +31,6 @@ bool replaceInside(Folding &folding, Value *old, Block *block, llvm::function_re
 
 /// Lists and dicts that grow in branches keep their results, because later passes find them by
 /// these.
-bool isContainer(const c10::Type &type) {
-  return type.kind() == c10::TypeKind::ListType || type.kind() == c10::TypeKind::DictType;
-}
-
 /// In `block` the branches of `chosen` go one way. Uses of its results there are replaced by the
 /// values of that branch, if these are visible there.
 bool replaceChosen(Folding &folding, Node *chosen, bool taken, Block *block) {
@@ -48,7 +45,7 @@ bool replaceChosen(Folding &folding, Node *chosen, bool taken, Block *block) {
                    torch::jit::WithInsertPoint guard(*block->nodes().begin());
                    return block->owningGraph()->insertConstant(*constant);
                  });
-    } else if (leaf->node()->owningBlock() != branch && !isContainer(*result->type()) &&
+    } else if (leaf->node()->owningBlock() != branch && !isListOrDict(*result->type()) &&
                leaf->type()->isSubtypeOf(*result->type())) {
       changed |= replaceInside(folding, result, block, [&] { return leaf; });
     }

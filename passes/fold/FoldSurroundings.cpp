@@ -101,7 +101,8 @@ private:
                : Answer();
   }
 
-  /// pipec's inputs are dense tensors; so are attributes but those that say otherwise.
+  /// No input of pipec is a nested tensor. Nor is an attribute, unless its value is one; then the
+  /// answer stays open.
   Answer ofInput(const Value *tensor) const {
     const Node *node = tensor->node();
     if (node->owningBlock() != model_.graph->block())

@@ -12,8 +12,8 @@ namespace {
 using torch::jit::Node;
 using torch::jit::Value;
 
-/// The answer where types leave it open, although those of another copy or of an earlier round of
-/// type inference gave one.
+/// The answer if types leave the question open, although types answered it in another copy or in an
+/// earlier round of type inference.
 constexpr llvm::StringLiteral kNotKnown = "?";
 
 std::optional<int64_t> rankFrom(const std::optional<std::string> &text) {

@@ -5,6 +5,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/AliasAnalysis.h"
 #include "passes/analysis/OperatorFacts.h"
+#include "passes/analysis/TopLevel.h"
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/jit/ir/ir.h>
@@ -52,8 +53,8 @@ private:
     return model_.stateOutputs.size() < before;
   }
 
-  /// Values that are the very tensor of an attribute, to the graph input that it is: what a writer
-  /// returns, and what both branches give.
+  /// Maps values that are the tensor of an attribute itself to that attribute's graph input:
+  /// results of writers, and results that both branches give.
   llvm::MapVector<Value *, Value *> sameTensors(const AliasAnalysis::Memory &memory) const {
     llvm::MapVector<Value *, Value *> same;
     for (Value *value : memory.values) {
@@ -186,9 +187,7 @@ private:
   }
 
   bool isBehind(Node *user, Node *last) const {
-    while (user->owningBlock() != model_.graph->block())
-      user = user->owningBlock()->owningNode();
-    auto found = position_.find(user);
+    auto found = position_.find(nodeIn(model_.graph->block(), user));
     return found != position_.end() && found->second > position_.lookup(last);
   }
 

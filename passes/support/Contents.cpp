@@ -25,6 +25,11 @@ bool isListOrDict(const c10::Type &type) {
   return type.kind() == c10::TypeKind::ListType || type.kind() == c10::TypeKind::DictType;
 }
 
+bool isIntList(const c10::Type &type) {
+  return type.kind() == c10::TypeKind::ListType &&
+         type.containedTypes()[0]->kind() == c10::TypeKind::IntType;
+}
+
 c10::TypePtr withoutNone(const c10::TypePtr &type) {
   auto optional = type->cast<c10::OptionalType>();
   return optional ? optional->getElementType() : type;

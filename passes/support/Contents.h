@@ -21,6 +21,7 @@ struct Value;
 namespace pipec {
 
 bool isListOrDict(const c10::Type &type);
+bool isIntList(const c10::Type &type);
 c10::TypePtr withoutNone(const c10::TypePtr &type);
 
 /// A plain change of a list or dict whose effect is known at compile time.

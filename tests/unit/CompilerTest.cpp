@@ -6,6 +6,8 @@
 #include "tests/unit/TempDir.h"
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
 namespace pipec {
 namespace {
@@ -41,6 +43,23 @@ TEST(Compiler, SavesWhereverAskedAndWhatCompileWouldHaveWritten) {
   EXPECT_EQ(take(openArtifact(dir.path("a.pipe"))).id, id);
   EXPECT_EQ(take(openArtifact(dir.path("b.pipe"))).id, id);
   ::unsetenv("TMPDIR");
+}
+
+TEST(Compiler, SavesOnlyWhatTheCompileProved) {
+  TempDir dir, scratch;
+  ::setenv("TMPDIR", scratch.path("").c_str(), 1);
+  Compiler compiler = take(Compiler::load(mlp()));
+  Compiled compiled = take(compiler.compile(twoStages()));
+  ::unsetenv("TMPDIR");
+  ASSERT_EQ(scratch.entries().size(), 1u);
+  const std::string files = scratch.path(scratch.entries().front());
+  std::ofstream(files + "/plan.json", std::ios::app) << "\n";
+  EXPECT_TRUE(failedWith(compiled.save(dir.path("a.pipe")), ExitCode::IO,
+                         "a.pipe: the copies differ from the files in"));
+  std::filesystem::remove(files + "/MANIFEST");
+  EXPECT_TRUE(failedWith(compiled.save(dir.path("a.pipe")), ExitCode::IO,
+                         "MANIFEST: no such file or directory"));
+  EXPECT_TRUE(dir.entries().empty());
 }
 
 TEST(Compiler, AFailedCompileLeavesNothing) {

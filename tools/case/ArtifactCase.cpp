@@ -6,6 +6,7 @@
 #include "ir/artifact/SafeFile.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/support/CannotWrite.h"
 #include "ir/support/Json.h"
 #include "ir/support/JsonReader.h"
 #include "ir/support/Try.h"
@@ -87,10 +88,6 @@ ArtifactCase caseFrom(JsonObject &object) {
   case_.outputs = fileFrom(object, "outputs");
   object.finish();
   return case_;
-}
-
-llvm::Error existsAlready(const std::string &target) {
-  return makeError(ExitCode::Usage, target + ": exists already", "pass --force to replace it");
 }
 
 /// --force replaces a case, and no files of others.

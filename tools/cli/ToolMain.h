@@ -18,6 +18,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -70,7 +71,7 @@ inline constinit EndOfCommand testEnd = nullptr;
 
 /// The last line of a run that checks something: "PASSED" or "FAILED: <why>". To stdout; to stderr
 /// when stdout holds a JSON document.
-void printVerdict(bool passed, llvm::StringRef why = "", bool jsonOnStdout = false);
+void printVerdict(bool passed, llvm::StringRef why, bool jsonOnStdout);
 
 /// A note for people: "note: ..." on stderr.
 void printNote(llvm::StringRef note);
@@ -78,5 +79,13 @@ void printWarning(llvm::StringRef warning);
 
 /// Whether `option` was given on the command line.
 inline bool given(const llvm::cl::Option &option) { return option.getNumOccurrences() > 0; }
+/// The value of an option that was given.
+inline std::optional<std::string> asGiven(const StringOption &option) {
+  return given(option) ? std::optional(option.getValue()) : std::nullopt;
+}
+template <typename Number, int Kind>
+std::optional<Number> asGiven(const llvm::cl::opt<OptionNumber<Number, Kind>> &option) {
+  return given(option) ? std::optional(option.getValue().value) : std::nullopt;
+}
 
 } // namespace pipec

@@ -259,10 +259,6 @@ InternalOptions readInternal(const std::vector<std::string> &words) {
   return internal;
 }
 
-std::optional<std::string> asGiven(const StringOption &option) {
-  return given(option) ? std::optional(option.getValue()) : std::nullopt;
-}
-
 } // namespace
 
 llvm::Expected<CompileCommand> readCompileCommand(const std::vector<std::string> &words) {

@@ -2,7 +2,7 @@
 // a training.
 #pragma once
 
-#include "compiler/Compiler.h"
+#include "compiler/CompileOptions.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/JSON.h"
 

@@ -1,3 +1,5 @@
+#include "tools/inspect/InspectArtifact.h"
+
 #include "ir/checkpoint/NearCheckpoints.h"
 #include "ir/support/Json.h"
 #include "ir/support/ShownStream.h"
@@ -6,7 +8,6 @@
 #include "tools/cli/LoadLibrary.h"
 #include "tools/cli/OutputFile.h"
 #include "tools/inspect/ArtifactPage.h"
-#include "tools/inspect/InspectCommand.h"
 #include "tools/report/ArtifactReport.h"
 
 namespace pipec {

@@ -1,3 +1,5 @@
+#include "tools/inspect/InspectModel.h"
+
 #include "compiler/cost/ModuleCosts.h"
 #include "ir/support/Json.h"
 #include "ir/support/ShownStream.h"
@@ -5,7 +7,6 @@
 #include "llvm/Support/FileSystem.h"
 #include "tools/cli/LoadLibrary.h"
 #include "tools/cli/ModelPrints.h"
-#include "tools/inspect/InspectCommand.h"
 #include "tools/report/ModuleTable.h"
 
 namespace pipec {

@@ -2,7 +2,7 @@
 // programs.
 #pragma once
 
-#include "compiler/Compiler.h"
+#include "compiler/CompileReport.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 

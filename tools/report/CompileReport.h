@@ -1,7 +1,7 @@
 // The output of pipe-compile: the tables for people, the document for programs.
 #pragma once
 
-#include "compiler/Compiler.h"
+#include "compiler/CompileReport.h"
 #include "llvm/Support/JSON.h"
 
 namespace pipec {

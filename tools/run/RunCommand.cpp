@@ -245,14 +245,6 @@ llvm::Error readSchedule(PipelineOptions &options, bool isTraining) {
   return llvm::Error::success();
 }
 
-std::optional<int64_t> asGiven(const IntegerOption &option) {
-  return given(option) ? std::optional(option.getValue().value) : std::nullopt;
-}
-
-std::optional<double> asGiven(const NumberOption &option) {
-  return given(option) ? std::optional(option.getValue().value) : std::nullopt;
-}
-
 } // namespace
 
 std::string modelOfCommand() { return model; }

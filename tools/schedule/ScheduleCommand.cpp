@@ -212,7 +212,7 @@ llvm::json::Object optionsAsGiven() {
   return options;
 }
 
-const StringOption *asGiven(const StringOption &option) {
+const StringOption *ifGiven(const StringOption &option) {
   return given(option) ? &option : nullptr;
 }
 
@@ -234,11 +234,11 @@ llvm::Expected<ScheduleCommand> readScheduleCommand() {
     if (given(*option) && command.names.size() > 1)
       return failf(ExitCode::Usage, "{}: expected one schedule, got {}",
                    spelledOption(option->ArgStr), command.names.size());
-  command.csv = asGiven(csv);
-  command.svg = asGiven(svg);
-  command.trace = asGiven(trace);
-  command.comms = asGiven(comms);
-  command.program = asGiven(programFile);
+  command.csv = ifGiven(csv);
+  command.svg = ifGiven(svg);
+  command.trace = ifGiven(trace);
+  command.comms = ifGiven(comms);
+  command.program = ifGiven(programFile);
   command.options = optionsAsGiven();
   return command;
 }

@@ -1,5 +1,6 @@
 #include "tools/schedule/ScheduleProgram.h"
 
+#include "compiler/planner/SketchPlan.h"
 #include "ir/schedule/ActionTiming.h"
 #include "ir/schedule/ClusterCosts.h"
 #include "ir/schedule/Lower.h"
@@ -12,20 +13,6 @@
 namespace pipec {
 namespace {
 
-/// A value of `from` that `to` reads; both ends get a port.
-void addChannel(Plan &plan, size_t from, size_t to) {
-  const size_t index = plan.channels.size();
-  Channel channel;
-  channel.name = "c" + std::to_string(index);
-  channel.type = "Tensor";
-  channel.from = {from, plan.stages[from].outputs.size()};
-  channel.to = {{to, plan.stages[to].inputs.size()}};
-  channel.skip = to != from + 1;
-  plan.stages[from].outputs.push_back({channel.name, "Tensor", {index}, {}, std::nullopt});
-  plan.stages[to].inputs.push_back({channel.name, "Tensor", StageInput::Kind::Channel, index});
-  plan.channels.push_back(std::move(channel));
-}
-
 Plan planOf(const TableShape &table, size_t ranks, const ScheduleCosts &costs) {
   Plan plan;
   plan.ranks = ranks;
@@ -34,9 +21,9 @@ Plan planOf(const TableShape &table, size_t ranks, const ScheduleCosts &costs) {
   for (size_t s = 0; s < table.stages; ++s)
     plan.stages[s].rank = table.rankOfStage[s];
   for (size_t s = 0; s + 1 < table.stages; ++s)
-    addChannel(plan, s, s + 1);
+    addChannel(plan, s, {s + 1}, 0);
   for (auto [from, to] : costs.skips)
-    addChannel(plan, from, to);
+    addChannel(plan, from, {to}, 0);
   return plan;
 }
 

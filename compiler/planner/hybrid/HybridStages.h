@@ -22,7 +22,7 @@ struct HybridStageKey {
   bool operator==(const HybridStageKey &) const = default;
 };
 
-/// Problem, items and ideals must outlive it. Remembers what it found out of a stage.
+/// Problem, items and ideals must outlive it. It remembers each stage that it has evaluated.
 class HybridStages {
 public:
   HybridStages(const HybridProblem &problem, const Items &items, const Ideals &ideals);

@@ -25,10 +25,10 @@ std::vector<ResultCheck> checkResults(const Signature &signature, const TrialLea
 void doubtSums(std::vector<ResultCheck> &checks, const Signature &signature,
                llvm::ArrayRef<size_t> doubtful, const std::string &why);
 
-/// The same for reduced results of a model in which an operator such as torch.unique gives an entry
-/// per different value: other values may give more entries. A single float, as a loss is, has none;
-/// a whole number may count them.
-/// `listsValues` names the operator; empty: there is none.
+/// The same for reduced results of a model with an operator such as torch.unique, whose results
+/// have an entry per distinct value: other values may give more entries. A single float, such as a
+/// loss, has no entries; a whole number may count them. `listsValues` names the operator; empty:
+/// there is none.
 void doubtListedValues(std::vector<ResultCheck> &checks, const Signature &signature,
                        const std::string &listsValues);
 

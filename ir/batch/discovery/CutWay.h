@@ -25,7 +25,7 @@ struct CutWay {
   /// Whether rows affect each other, as the steps of a sequence do, or no result has rows.
   bool mayBeTime() const;
 
-  /// Whether the rows of no result are along a dimension that is cut: what is cut may be a table,
+  /// Whether no result has rows along a cut dimension. The cut argument may then be a table, such
   /// as `weight` of x @ weight.t().
   bool turnsBatch() const;
 

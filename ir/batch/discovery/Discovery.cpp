@@ -112,8 +112,8 @@ private:
     return llvm::Error::success();
   }
 
-  /// Whether a way that fits better wins against `other`. If that one cuts more tensors, it stays
-  /// unless a trial shows that their rows are no samples: samples may affect each other.
+  /// Whether a way that fits better wins against `other`. If `other` cuts more tensors, it is kept
+  /// unless a trial shows that their rows are no samples, because samples may affect each other.
   bool winsOver(CutWay &way, const CutWay &other) {
     const bool merges = other.allFollow() && other.mergesAll();
     if (other.fit != CutFit::Unequal || !merges || !cutsMore(other, way))
@@ -168,9 +168,9 @@ private:
     return llvm::Error::success();
   }
 
-  /// Returns nullopt if the example does not run in this way, and keeps the first such error; also,
-  /// without `mayBeFixed`, if no other batch size does, because such a way wins against none.
-  /// Errors: those of the comparison.
+  /// Returns nullopt if the example does not run in this way, and keeps the first such error. Also
+  /// returns nullopt, without `mayBeFixed`, if no other batch size runs: such a way wins against
+  /// none. Errors: those of the comparison.
   llvm::Expected<std::optional<CutWay>> tryWay(CutCandidate candidate, bool mayBeFixed = false) {
     if (candidate.batch < options_.microBatches && (best_ || firstError_))
       return std::nullopt;

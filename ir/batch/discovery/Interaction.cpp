@@ -49,8 +49,8 @@ bool isSame(const c10::IValue &one, const c10::IValue &other) {
   return compare(one, other, 0.0, 0.0).equal;
 }
 
-/// Adds what a leaf shows. `rows`: it has one per sample, so that two changes which both reach it
-/// meet in each row. False: it shows nothing that counts.
+/// Adds what a leaf shows. `rows`: it has a row per sample, so two changes that both reach it meet
+/// in every row. Returns false if the leaf shows nothing.
 bool addEffects(Effects &effects, const FourRuns &runs, bool rows) {
   const at::Tensor plain = fractionsOf(runs.plain);
   if (!plain.defined())
@@ -143,7 +143,7 @@ Values changed(const Values &values, const CutDims &fuller, const CutDims &fewer
 
 std::optional<bool> guarded(llvm::function_ref<std::optional<bool>()> body) {
   std::optional<bool> found;
-  // What fails shows nothing: the choice stays what it is without this trial.
+  // A failed run shows nothing: the choice stays as it was before this trial.
   llvm::consumeError(
       guardTorchVoid(ExitCode::Other, "comparing runs with two changes", [&] { found = body(); }));
   return found;

@@ -1,6 +1,6 @@
-// Whether two changes of the arguments affect each other in what a model returns. They do not where
-// each result is a sum of a term that follows the first and of one that follows the second, and has
-// no row that follows both.
+// Finds whether two changes of the arguments affect each other in a model's results. They do not if
+// every result is a sum of one term that follows the first change and one that follows the second,
+// and no row follows both.
 #pragma once
 
 #include "ir/batch/discovery/CutWay.h"
@@ -11,10 +11,10 @@ namespace pipec {
 /// and others beside them.
 bool cutsMore(const CutWay &fuller, const CutWay &fewer);
 
-/// Whether the tensors that only `fuller` cuts affect what the model makes of those that both cut.
-/// A table of prototypes does; the noise of a GAN does not affect what the loss says of real
-/// samples. Nothing: no run shows it, because some run fails, a result follows neither, or it has
-/// values without fractions that change.
+/// Whether the tensors that only `fuller` cuts affect what the model computes from those that both
+/// cut. A table of prototypes does; a GAN's noise does not affect the loss of real samples. Nothing
+/// if no run shows it: a run fails, a result follows neither, or a result has whole numbers that
+/// change.
 std::optional<bool> affectOthers(const CutWay &fuller, const CutWay &fewer, ModelRuns runAll);
 
 /// Whether two samples of the first argument that is cut affect each other. Nothing: no run shows

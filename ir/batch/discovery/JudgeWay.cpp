@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kEqualParts[] = {1, 1}; // for rules that do not look at samples one by one
 
-/// Rules that other sizes or values contradict are none. Returns why sums may be none either;
+/// Discards the rules that other sizes or values contradict. Returns why sums may also be wrong;
 /// empty: they were tried at all sizes.
 std::string checkDoubtful(Signature &signature, CutTrial &trial, llvm::ArrayRef<size_t> doubtful,
                           ModelRuns runAll) {

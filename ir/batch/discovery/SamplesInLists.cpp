@@ -157,9 +157,9 @@ std::string entryPerSample(const std::string &name, const char *otherwise) {
                      name, otherwise);
 }
 
-/// The value whose lists of `batch` entries, or of several entries per sample, have those of one
-/// more sample. Entries repeat as resizeBatch() repeats samples. `plain`: only lists without
-/// tensors.
+/// The value with one more sample: each list of `batch` entries, or of several entries per sample,
+/// gets those of the new one. Entries repeat as resizeBatch() repeats samples. `plain`: only lists
+/// without tensors.
 c10::IValue withEntries(const c10::IValue &value, int64_t batch, bool plain, bool &any) {
   if (value.isTuple()) {
     Values elements;

@@ -6,8 +6,8 @@
 
 namespace pipec {
 
-/// A later dimension of a model that runs at one size: as many rows in the result may be samples,
-/// whose number the model fixes, so it is only suggested.
+/// A later dimension of a model that runs at one size. A result with that many rows may have a row
+/// per sample, but the model fixes the number, so the dimension is only suggested.
 static std::string laterSuggestion(const Signature &signature, const SuggestionSearch &search,
                                    TryWay tryWay) {
   if (!search.best || search.best->fit != CutFit::OneSize)

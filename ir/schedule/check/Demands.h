@@ -15,7 +15,7 @@ struct Edge {
   size_t maker = 0; // stage; 0 unless a gradient
   size_t from = 0, to = 0;
 
-  bool perRun() const { return payload == Payload::Weight || payload == Payload::WeightGradient; }
+  bool perRun() const { return isPerRun(payload); }
 };
 
 /// An input of an op: made by `stage` of its own rank, or received on an edge.

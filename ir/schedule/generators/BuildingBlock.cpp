@@ -72,8 +72,6 @@ llvm::Expected<Schedule> fromBlocks(const ScheduleRequest &request, OffsetsOf of
   return search.best();
 }
 
-} // namespace
-
 llvm::Expected<Schedule> makeVHalf(const ScheduleRequest &request) {
   return fromBlocks(request, [](int64_t p, int64_t i) {
     const int64_t d = p % 2 == 0 ? 3 : 0;
@@ -86,6 +84,30 @@ llvm::Expected<Schedule> makeVMin(const ScheduleRequest &request) {
     const int64_t d = p % 3 == 0 ? 2 : 0;
     return Offsets{i, 2 * p - i - 1, 2 * p + d + i, 4 * p + d - i - 1};
   });
+}
+
+} // namespace
+
+Generator vHalfGenerator() {
+  return {.name = "v-half",
+          .summary = "a V that holds half of what 1f1b holds",
+          .source = "Pipeline Parallelism with Controllable Memory, Qi et al., 2024",
+          .placement = Placement::V,
+          .leastChunks = 2,
+          .mostChunks = 2,
+          .looksAtCosts = true,
+          .make = makeVHalf};
+}
+
+Generator vMinGenerator() {
+  return {.name = "v-min",
+          .summary = "a V that holds a third of what 1f1b holds",
+          .source = "Pipeline Parallelism with Controllable Memory, Qi et al., 2024",
+          .placement = Placement::V,
+          .leastChunks = 2,
+          .mostChunks = 2,
+          .looksAtCosts = true,
+          .make = makeVMin};
 }
 
 } // namespace pipec

@@ -86,8 +86,6 @@ std::vector<Action> rankOf(int64_t r, int64_t p, int64_t m) {
   return rank.take();
 }
 
-} // namespace
-
 llvm::Expected<Schedule> makeDualPipeV(const ScheduleRequest &request) {
   const auto p = static_cast<int64_t>(request.ranks);
   if (request.microBatches < 2 * p)
@@ -97,6 +95,18 @@ llvm::Expected<Schedule> makeDualPipeV(const ScheduleRequest &request) {
   for (int64_t r = 0; r < p; ++r)
     schedule.ranks.push_back(rankOf(r, p, request.microBatches));
   return schedule;
+}
+
+} // namespace
+
+Generator dualPipeVGenerator() {
+  return {.name = "dualpipev",
+          .summary = "a V with forwards and backwards in pairs",
+          .source = "DualPipe's V, DeepSeek, 2025",
+          .placement = Placement::V,
+          .leastChunks = 2,
+          .mostChunks = 2,
+          .make = makeDualPipeV};
 }
 
 } // namespace pipec

@@ -9,6 +9,8 @@
 
 namespace pipec {
 
+namespace {
+
 llvm::Expected<Schedule> makeInterleaved(const ScheduleRequest &request) {
   const auto p = static_cast<int64_t>(request.ranks), v = static_cast<int64_t>(request.chunks);
   const int64_t m = (request.microBatches + p - 1) / p * p;
@@ -48,6 +50,26 @@ llvm::Expected<Schedule> makeLoopedBfs(const ScheduleRequest &request) {
         actions.push_back({ActionKind::FullBackward, c * request.ranks + r, m});
   }
   return schedule;
+}
+
+} // namespace
+
+Generator interleavedGenerator() {
+  return {.name = "interleaved-1f1b",
+          .summary = "1f1b over several stages per rank in a loop",
+          .source = "Megatron-LM, Narayanan et al., 2021",
+          .leastChunks = 2,
+          .mostChunks = Generator::kAny,
+          .make = makeInterleaved};
+}
+
+Generator loopedBfsGenerator() {
+  return {.name = "looped-bfs",
+          .summary = "breadth first over several stages per rank; holds every micro-batch",
+          .source = "Breadth-First Pipeline Parallelism, Lamy-Poirier, 2022",
+          .leastChunks = 2,
+          .mostChunks = Generator::kAny,
+          .make = makeLoopedBfs};
 }
 
 } // namespace pipec

@@ -54,13 +54,22 @@ private:
   std::vector<Action> actions_;
 };
 
-} // namespace
-
 llvm::Expected<Schedule> makeInterleavedZeroBubble(const ScheduleRequest &request) {
   Schedule schedule;
   for (size_t r = 0; r < request.ranks; ++r)
     schedule.ranks.push_back(InterleavedRank(request, static_cast<int64_t>(r)).take());
   return schedule;
+}
+
+} // namespace
+
+Generator interleavedZeroBubbleGenerator() {
+  return {.name = "interleaved-zb",
+          .summary = "interleaved-1f1b with weight gradients deferred",
+          .source = "torch.distributed.pipelining, 2024",
+          .leastChunks = 2,
+          .mostChunks = Generator::kAny,
+          .make = makeInterleavedZeroBubble};
 }
 
 } // namespace pipec

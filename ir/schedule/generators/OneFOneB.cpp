@@ -23,8 +23,6 @@ template <typename Word> Schedule fromWords(const ScheduleRequest &request, Word
   return schedule;
 }
 
-} // namespace
-
 llvm::Expected<Schedule> makeGPipe(const ScheduleRequest &request) {
   return fromWords(request, [](RankWord &rank, int64_t, int64_t, int64_t m) {
     rank.repeat("F0", m).repeat("B0", m);
@@ -44,6 +42,29 @@ llvm::Expected<Schedule> makeEagerOneFOneB(const ScheduleRequest &request) {
     const int64_t w = std::min(2 * (p - s) - 1, m);
     rank.repeat("F0", w).repeat("B0F0", m - w).repeat("B0", w);
   });
+}
+
+} // namespace
+
+Generator gpipeGenerator() {
+  return {.name = "gpipe",
+          .summary = "all forwards, then all backwards; holds every micro-batch",
+          .source = "GPipe, Huang et al., 2019",
+          .make = makeGPipe};
+}
+
+Generator oneFOneBGenerator() {
+  return {.name = "1f1b",
+          .summary = "one forward, one backward; holds ranks - rank micro-batches",
+          .source = "PipeDream-Flush, Narayanan et al., 2021",
+          .make = makeOneFOneB};
+}
+
+Generator eagerOneFOneBGenerator() {
+  return {.name = "eager-1f1b",
+          .summary = "1f1b with twice the forwards ahead, to hide the latency of transfers",
+          .source = "DAPPLE, Fan et al., 2021; Alpa, Zheng et al., 2022",
+          .make = makeEagerOneFOneB};
 }
 
 } // namespace pipec

@@ -25,8 +25,6 @@ Schedule fromWords(const ScheduleRequest &request, int64_t leastMicroBatches, Wo
   return schedule;
 }
 
-} // namespace
-
 llvm::Expected<Schedule> makeZeroBubbleH1(const ScheduleRequest &request) {
   return fromWords(request, static_cast<int64_t>(request.ranks),
                    [](RankWord &rank, int64_t p, int64_t s, int64_t m) {
@@ -42,6 +40,22 @@ llvm::Expected<Schedule> makeZeroBubbleH2(const ScheduleRequest &request) {
                      rank.repeat("F0", w).repeat("I0F0", 2 * s).repeat("I0W0F0", m - 2 * p + 1);
                      rank.repeat("I0W0", w).repeat("W0", 2 * s);
                    });
+}
+
+} // namespace
+
+Generator zeroBubbleH1Generator() {
+  return {.name = "zb-h1",
+          .summary = "zero bubble by hand within 1f1b's memory",
+          .source = "Zero Bubble Pipeline Parallelism, Qi et al., 2023",
+          .make = makeZeroBubbleH1};
+}
+
+Generator zeroBubbleH2Generator() {
+  return {.name = "zb-h2",
+          .summary = "zero bubble by hand, about twice 1f1b's memory",
+          .source = "Zero Bubble Pipeline Parallelism, Qi et al., 2023",
+          .make = makeZeroBubbleH2};
 }
 
 } // namespace pipec

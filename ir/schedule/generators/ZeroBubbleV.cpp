@@ -8,6 +8,8 @@
 
 namespace pipec {
 
+namespace {
+
 llvm::Expected<Schedule> makeZeroBubbleV(const ScheduleRequest &request) {
   const auto p = static_cast<int64_t>(request.ranks);
   const int64_t n = std::max(request.microBatches, 2 * p - 1); // surplus micro-batches are dropped
@@ -27,6 +29,18 @@ llvm::Expected<Schedule> makeZeroBubbleV(const ScheduleRequest &request) {
     llvm::erase_if(actions, [&](const Action &a) { return a.microBatch >= request.microBatches; });
   }
   return schedule;
+}
+
+} // namespace
+
+Generator zeroBubbleVGenerator() {
+  return {.name = "zb-v",
+          .summary = "zero bubble by hand on a V of two stages per rank",
+          .source = "Pipeline Parallelism with Controllable Memory, Qi et al., 2024",
+          .placement = Placement::V,
+          .leastChunks = 2,
+          .mostChunks = 2,
+          .make = makeZeroBubbleV};
 }
 
 } // namespace pipec

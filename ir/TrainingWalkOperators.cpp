@@ -1,6 +1,7 @@
 // How operators compare in the two modes of a TrainingWalk.
 #include "ir/NodeInfo.h"
 #include "ir/ScriptTraceback.h"
+#include "ir/TorchError.h"
 #include "ir/TrainingWalk.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -44,7 +45,7 @@ bool hasEffect(const Node *node) {
          node->kind() == c10::prim::CallMethod || node->kind() == c10::prim::CallFunction;
 }
 
-/// Whether the operator can be computed while the walk goes on: on numbers and texts, without an
+/// Whether the operator can be computed during the walk: it takes numbers and texts, and has no
 /// effect.
 bool isComputable(Node *node, llvm::ArrayRef<c10::IValue> inputs) {
   return !hasEffect(node) && !isMessage(node) && node->blocks().empty() &&
@@ -127,9 +128,9 @@ std::optional<c10::IValue> TrainingWalk::compute(Node *node, Call &call, Mode mo
     return std::nullopt;
   if (node->maybeSchema() && node->maybeSchema()->is_vararg())
     stack.emplace_back(static_cast<int64_t>(node->inputs().size()));
-  try {
-    node->getOperation()(stack);
-  } catch (const std::exception &) { // the run will fail as well, if it comes here
+  if (llvm::Error error =
+          guardTorchVoid(ExitCode::Other, "computing", [&] { node->getOperation()(stack); })) {
+    llvm::consumeError(std::move(error)); // the run will fail as well, if it comes here
     return std::nullopt;
   }
   return stack.size() == 1 ? std::optional(stack.front()) : std::nullopt;
