@@ -65,8 +65,8 @@ struct PlannedTraining {
 llvm::Expected<PlannedTraining> planTraining(const CostTable &table, const TrainingWishes &wishes);
 
 /// Changes a plan for `stages` whose backward cannot be split: their I is the whole backward and
-/// frees all that F keeps, their W is nothing. Simulates the plan's schedule again. Stages, schedule
-/// and bound stay: no rank needs more memory, and no pipeline becomes faster.
+/// frees all that F keeps, their W is nothing. Simulates the plan's schedule again. Stages,
+/// schedule and bound stay: no rank needs more memory, and no pipeline becomes faster.
 llvm::Error keepWhole(llvm::ArrayRef<size_t> stages, PlannedTraining &plan);
 
 } // namespace pipec

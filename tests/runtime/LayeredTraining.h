@@ -1,5 +1,5 @@
-// Trainings of a chain of equal layers whose memory is known by hand, on devices that note what they
-// hold.
+// Trainings of a chain of equal layers whose memory is known by hand, on devices that note what
+// they hold.
 #pragma once
 
 #include "compiler/planner/RecomputeWish.h"

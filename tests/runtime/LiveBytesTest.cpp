@@ -29,11 +29,10 @@ TEST_P(LiveBytes, AreTheSimulators) {
   if (std::getenv("PIPEC_TEST_STREAMS"))
     GTEST_SKIP() << "the devices here are its own";
   const LiveRun &run = GetParam();
-  const NotedRun noted = noteRun(compileLayers(Layers::TanhFirst, run.stages, run.recompute),
-                                 optionsOf(run.schedule));
-  EXPECT_GE(
-      compareOps(noted, costsOf(run.stages, run.recompute == RecomputeChoice::Always)),
-      2 * kMicroBatches * run.stages);
+  const NotedRun noted =
+      noteRun(compileLayers(Layers::TanhFirst, run.stages, run.recompute), optionsOf(run.schedule));
+  EXPECT_GE(compareOps(noted, costsOf(run.stages, run.recompute == RecomputeChoice::Always)),
+            2 * kMicroBatches * run.stages);
 }
 
 /// A step leaves the gradients of the weights, and frees what the step before it left.
@@ -42,9 +41,8 @@ TEST_P(LiveBytes, StayTheSameFromStepToStep) {
     GTEST_SKIP() << "the devices here are its own";
   const LiveRun &run = GetParam();
   const OwnMemories devices;
-  Pipeline pipeline =
-      take(Pipeline::load(compileLayers(Layers::TanhFirst, run.stages, run.recompute),
-                          optionsOf(run.schedule)));
+  Pipeline pipeline = take(Pipeline::load(
+      compileLayers(Layers::TanhFirst, run.stages, run.recompute), optionsOf(run.schedule)));
   const std::vector<c10::IValue> batch = batchOf(kMicroBatches);
   auto leftBy = [&](int steps) {
     int64_t left = 0;
@@ -120,18 +118,16 @@ TEST_P(MostBytes, AreThoseOfOneMicroBatch) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, MostBytes,
-    testing::Values(MostRun{"gpipe", 3, Layers::TanhFirst}, MostRun{"zb-h1", 3, Layers::TanhFirst},
-                    MostRun{"v-min", 4, Layers::TanhFirst}, MostRun{"1f1b", 3, Layers::SiluLast},
-                    MostRun{"zb-h2", 3, Layers::SiluLast},
-                    MostRun{"interleaved-1f1b", 6, Layers::SiluLast},
-                    MostRun{"zb-v", 4, Layers::SiluLast}, MostRun{"zb-v", 4, Layers::TanhLast},
-                    MostRun{"interleaved-zb", 6, Layers::SiluLast},
-                    MostRun{"looped-bfs", 6, Layers::SiluLast},
-                    MostRun{"zb-auto", 3, Layers::SiluLast},
-                    MostRun{"zb-v-auto", 4, Layers::SiluLast},
-                    MostRun{"dualpipev", 4, Layers::SiluLast},
-                    MostRun{"v-half", 4, Layers::TanhLast}, MostRun{"gpipe", 3, Layers::Skip},
-                    MostRun{"1f1b", 3, Layers::Skip}, MostRun{"zb-h1", 3, Layers::Skip}),
+    testing::Values(
+        MostRun{"gpipe", 3, Layers::TanhFirst}, MostRun{"zb-h1", 3, Layers::TanhFirst},
+        MostRun{"v-min", 4, Layers::TanhFirst}, MostRun{"1f1b", 3, Layers::SiluLast},
+        MostRun{"zb-h2", 3, Layers::SiluLast}, MostRun{"interleaved-1f1b", 6, Layers::SiluLast},
+        MostRun{"zb-v", 4, Layers::SiluLast}, MostRun{"zb-v", 4, Layers::TanhLast},
+        MostRun{"interleaved-zb", 6, Layers::SiluLast}, MostRun{"looped-bfs", 6, Layers::SiluLast},
+        MostRun{"zb-auto", 3, Layers::SiluLast}, MostRun{"zb-v-auto", 4, Layers::SiluLast},
+        MostRun{"dualpipev", 4, Layers::SiluLast}, MostRun{"v-half", 4, Layers::TanhLast},
+        MostRun{"gpipe", 3, Layers::Skip}, MostRun{"1f1b", 3, Layers::Skip},
+        MostRun{"zb-h1", 3, Layers::Skip}),
     [](const testing::TestParamInfo<MostRun> &one) {
       std::string name = one.param.schedule + "_" + nameOf(one.param.layers);
       for (char &letter : name)

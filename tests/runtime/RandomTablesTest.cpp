@@ -136,12 +136,13 @@ TEST_P(RandomTables, RunInTheirOrderAndHoldWhatIsSimulated) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, RandomTables,
-    testing::Values(TablesOf{"chain", Layers::TanhFirst, 4, false, false},
-                    TablesOf{"recompute", Layers::TanhFirst, 4, false, true},
-                    TablesOf{"skip", Layers::Skip, 3, true, false}),
-    [](const testing::TestParamInfo<TablesOf> &one) { return std::string(one.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, RandomTables,
+                         testing::Values(TablesOf{"chain", Layers::TanhFirst, 4, false, false},
+                                         TablesOf{"recompute", Layers::TanhFirst, 4, false, true},
+                                         TablesOf{"skip", Layers::Skip, 3, true, false}),
+                         [](const testing::TestParamInfo<TablesOf> &one) {
+                           return std::string(one.param.name);
+                         });
 
 } // namespace
 } // namespace pipec

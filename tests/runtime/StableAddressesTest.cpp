@@ -14,7 +14,7 @@
 namespace pipec {
 namespace {
 
-constexpr int kFirst = 5, kLast = 15; // steps
+constexpr int kFirst = 5, kLast = 15;                  // steps
 constexpr int64_t kWeightBytes = int64_t(16) * 16 * 4; // of each weight of compileTrained
 
 class StableAddresses : public testing::TestWithParam<const char *> {
@@ -78,9 +78,9 @@ TEST_P(StableAddresses, OfTheOptimizersState) {
   };
   const int64_t gradients = newBytes("");
   EXPECT_GE(gradients, 6 * kWeightBytes); // those of the last step
-  for (const char *optimizer : {"adamw,lr=0.01", "adam,lr=0.01,amsgrad=1",
-                                "sgd,lr=0.01,momentum=0.9", "rmsprop,lr=0.01,momentum=0.9",
-                                "adagrad,lr=0.01"})
+  for (const char *optimizer :
+       {"adamw,lr=0.01", "adam,lr=0.01,amsgrad=1", "sgd,lr=0.01,momentum=0.9",
+        "rmsprop,lr=0.01,momentum=0.9", "adagrad,lr=0.01"})
     EXPECT_LT(newBytes(optimizer), gradients + kWeightBytes) << optimizer;
 }
 

@@ -345,10 +345,9 @@ TEST(Simulate, laterGradientsWait) {
   EXPECT_EQ(heldAfter("0F0,0F1,0F2,0I0,0W0,0I2,0I1,0W2,0W1\n"),
             (std::vector<int64_t>{50, 100, 150, 110, 100, 60, 20, 17, 0}));
   costs.gradientBytes = {7, 7};
-  EXPECT_TRUE(failedWith(simulate(programOf("0F0,0F1,0F2,0B0,0B1,0B2\n", plan, shape), plan, shape,
-                                  costs),
-                         ExitCode::Usage,
-                         "costs: gradientBytes: expected 1 as the plan has, got 2"));
+  EXPECT_TRUE(
+      failedWith(simulate(programOf("0F0,0F1,0F2,0B0,0B1,0B2\n", plan, shape), plan, shape, costs),
+                 ExitCode::Usage, "costs: gradientBytes: expected 1 as the plan has, got 2"));
 }
 
 /// Recompute: a forward keeps 3 of 50 bytes, the rest comes back for the backward, and time passes
