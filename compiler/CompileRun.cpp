@@ -276,6 +276,8 @@ llvm::Error CompileRun::writePlan(Plan &plan, ArtifactWriter &writer) {
   // A table that differs from run to run belongs to its result.
   if (planning_.isOfThisRun())
     TRY(writer.write("costs.json", report_.costTable));
+  if (plan.training)
+    TRY(planning_.keepWhole(plan.training->whyWhole));
   // With the sizes that the run showed.
   Schedule schedule =
       TRY(plan.training ? trainingSchedule(options_, planning_.training(), plan)

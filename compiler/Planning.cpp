@@ -345,6 +345,19 @@ llvm::Error Planning::placeStages(Plan &plan, CompileReport &report) const {
   return llvm::Error::success();
 }
 
+llvm::Error Planning::keepWhole(const std::vector<std::string> &whyWhole) {
+  std::vector<size_t> whole;
+  for (size_t s = 0; s < whyWhole.size(); ++s)
+    if (!whyWhole[s].empty())
+      whole.push_back(s);
+  if (!training_ || whole.empty())
+    return llvm::Error::success();
+  auto changed = std::make_shared<PlannedTraining>(*training_);
+  TRY(pipec::keepWhole(whole, *changed));
+  training_ = std::move(changed);
+  return llvm::Error::success();
+}
+
 /// In the order of ranksFor.
 std::string Planning::whyFewerRanks(const Plan &plan) const {
   if (options_->ranks || givenTable(*options_) || plan.ranks == plan.stages.size())

@@ -66,6 +66,11 @@ public:
   /// the channels of the plan; for a training, as it was planned. Errors: those of planForward.
   llvm::Error placeStages(Plan &plan, CompileReport &report) const;
 
+  /// Makes the planned training, if there is one, that of stages of which some cannot split their
+  /// backward (`whyWhole` as in TrainingPlan): its expectation is the schedule's as it will run.
+  /// The cuts stay, because the stages are written and compared by then.
+  llvm::Error keepWhole(const std::vector<std::string> &whyWhole);
+
   /// Predicts the performance of the plan as read back, run by `schedule`.
   llvm::Error forecast(CompileReport &report, const Schedule &schedule) const;
 

@@ -5,6 +5,7 @@
 #include "compiler/planner/TableTraining.h"
 #include "ir/schedule/ActionTiming.h"
 #include "ir/schedule/Lower.h"
+#include "ir/schedule/OpMemory.h"
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
@@ -220,9 +221,9 @@ std::vector<PlannedStage> stagesOf(const JointRequest &request, const JointOutco
 }
 
 /// Simulates the chosen plan once more, for the times of every action; the search kept none.
-llvm::Expected<SimulatedRun> layOut(const ProgramCosts &costs, PlannedTraining &plan) {
+llvm::Expected<SimulatedRun> layOut(PlannedTraining &plan) {
   plan.program = TRY(lower(plan.schedule, plan.plan, plan.shape));
-  SimulatedRun run = TRY(simulate(plan.program, plan.plan, plan.shape, costs));
+  SimulatedRun run = TRY(simulate(plan.program, plan.plan, plan.shape, plan.costs));
   plan.timing = actionTiming(plan.schedule, plan.program, run);
   return run;
 }
@@ -283,14 +284,29 @@ llvm::Expected<PlannedTraining> planTraining(const CostTable &table, const Train
   plan.plan = best.work->plan;
   plan.shape = best.work->shape;
   plan.shape.recompute = best.recompute;
-  ProgramCosts costs = best.work->costs;
+  plan.costs = best.work->costs;
+  for (size_t r = 0; r < plan.ranks; ++r)
+    plan.fixedBytes.push_back(best.work->fixed(r));
   if (wishes.table)
-    TRY(takeTable(*wishes.table, costs, plan));
-  const SimulatedRun run = TRY(layOut(costs, plan));
+    TRY(takeTable(*wishes.table, *best.work, plan));
+  const SimulatedRun run = TRY(layOut(plan));
   if (wishes.table)
-    TRY(countTable(wishes.memoryLimit, *best.work, costs, run, plan));
+    TRY(countTable(wishes.memoryLimit, run, plan));
   plan.timing.peakBytes = plan.peakBytes;
   return plan;
+}
+
+llvm::Error keepWhole(llvm::ArrayRef<size_t> stages, PlannedTraining &plan) {
+  for (size_t s : stages)
+    plan.stages[s].costs = plan.costs.stages[s] = plan.costs.stages[s].unsplit();
+  const SimulatedRun run = TRY(layOut(plan));
+  plan.stepNs = run.makespan;
+  const std::vector<MemoryPeak> peaks =
+      memoryPeaks(plan.program, plan.plan, plan.shape, plan.costs);
+  for (size_t r = 0; r < plan.ranks; ++r)
+    plan.peakBytes[r] = plan.fixedBytes[r] + peaks[r].bytes;
+  plan.timing.peakBytes = plan.peakBytes;
+  return llvm::Error::success();
 }
 
 } // namespace pipec

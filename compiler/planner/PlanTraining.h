@@ -49,6 +49,8 @@ struct PlannedTraining {
   Schedule schedule;
   Plan plan; // a sketch, with its transfers
   RunShape shape;
+  ProgramCosts costs;
+  std::vector<int64_t> fixedBytes; // per rank, what it holds all the time
   Program program;
   Timing timing; // of the schedule's actions; its peaks are peakBytes
 
@@ -61,5 +63,10 @@ struct PlannedTraining {
 /// nothing shows the cost of a smaller one. Errors: Usage for a table without a backward, for
 /// numbers that contradict each other and for given cuts at illegal places; those of searchJointly.
 llvm::Expected<PlannedTraining> planTraining(const CostTable &table, const TrainingWishes &wishes);
+
+/// Changes a plan for `stages` whose backward cannot be split: their I is the whole backward and
+/// frees all that F keeps, their W is nothing. Simulates the plan's schedule again. Stages,
+/// schedule and bound stay: no rank needs more memory, and no pipeline becomes faster.
+llvm::Error keepWhole(llvm::ArrayRef<size_t> stages, PlannedTraining &plan);
 
 } // namespace pipec

@@ -53,7 +53,7 @@ llvm::Error cutForTable(TrainingWishes &wishes) {
   return llvm::Error::success();
 }
 
-llvm::Error takeTable(const Schedule &table, ProgramCosts &costs, PlannedTraining &plan) {
+llvm::Error takeTable(const Schedule &table, const StagedWork &work, PlannedTraining &plan) {
   const TableShape shape = TRY(checkTable(table, nullptr));
   plan.scheduleName = "table";
   plan.schedule = table;
@@ -65,17 +65,18 @@ llvm::Error takeTable(const Schedule &table, ProgramCosts &costs, PlannedTrainin
     plan.stages[s].rank = plan.plan.stages[s].rank = shape.rankOfStage[s];
     plan.stages[s].recomputed = plan.shape.recompute[s];
   }
-  if (costs.deviceOfRank.size() > plan.ranks)
-    costs.deviceOfRank.resize(plan.ranks);
+  if (plan.costs.deviceOfRank.size() > plan.ranks)
+    plan.costs.deviceOfRank.resize(plan.ranks);
+  plan.fixedBytes = fixedBytes(work, plan);
   return llvm::Error::success();
 }
 
-llvm::Error countTable(int64_t memoryLimit, const StagedWork &work, const ProgramCosts &costs,
-                       const SimulatedRun &run, PlannedTraining &plan) {
+llvm::Error countTable(int64_t memoryLimit, const SimulatedRun &run, PlannedTraining &plan) {
   plan.stepNs = run.makespan;
   plan.lowerBoundNs = run.lowerBound;
-  plan.peakBytes = fixedBytes(work, plan);
-  const std::vector<MemoryPeak> peaks = memoryPeaks(plan.program, plan.plan, plan.shape, costs);
+  plan.peakBytes = plan.fixedBytes;
+  const std::vector<MemoryPeak> peaks =
+      memoryPeaks(plan.program, plan.plan, plan.shape, plan.costs);
   for (size_t r = 0; r < plan.ranks; ++r) {
     plan.peakBytes[r] += peaks[r].bytes;
     if (memoryLimit && plan.peakBytes[r] > memoryLimit)

@@ -13,12 +13,11 @@ namespace pipec {
 llvm::Error cutForTable(TrainingWishes &wishes);
 
 /// Replaces the schedule of the search by the table, with the table's ranks and recomputes.
-/// `costs`: those of the search; afterwards they are for the table's ranks. Errors: as checkTable.
-llvm::Error takeTable(const Schedule &table, ProgramCosts &costs, PlannedTraining &plan);
+/// `work`: what was searched with. Errors: as checkTable.
+llvm::Error takeTable(const Schedule &table, const StagedWork &work, PlannedTraining &plan);
 
-/// Counts memory and time of the table's program in `plan`, which `run` simulated. `work`: what was
-/// searched with. Errors: NoPlan if a rank needs more than the memory limit; 0: there is none.
-llvm::Error countTable(int64_t memoryLimit, const StagedWork &work, const ProgramCosts &costs,
-                       const SimulatedRun &run, PlannedTraining &plan);
+/// Counts memory and time of the table's program in `plan`, which `run` simulated. Errors: NoPlan
+/// if a rank needs more than the memory limit; 0: there is none.
+llvm::Error countTable(int64_t memoryLimit, const SimulatedRun &run, PlannedTraining &plan);
 
 } // namespace pipec

@@ -137,6 +137,7 @@ void TrainingStages::addShared(const TrainingPoint &point, const std::vector<uin
       const size_t rank = work.plan.stages[stage].rank;
       if (stage == owner)
         continue;
+      work.costs.gradientBytes[stage] += weight.trained ? weight.bytes : 0;
       if (mode == Tie::Mode::Replicate) {
         const int64_t states = weight.trained ? 1 + problem_.optimizer.states : 0;
         work.fixedBytes[rank] += weight.bytes * (1 + states);
@@ -204,6 +205,7 @@ StagedWork TrainingStages::workOf(const TrainingPoint &point) const {
     }
   }
   work.costs.keptToRecompute.assign(stages, 0);
+  work.costs.gradientBytes = trained;
   addChannels(point, stageOf, work);
   addShared(point, stageOf, work, trained);
   connect(work);

@@ -8,7 +8,8 @@
 namespace pipec {
 
 OpMemory::OpMemory(const Plan &plan, const RunShape &shape, const ProgramCosts &costs)
-    : shape_(shape), costs_(costs), demands_(plan, shape.train), stages_(plan.stages.size()) {
+    : shape_(shape), costs_(costs), demands_(plan, shape.train), stages_(plan.stages.size()),
+      ranks_(plan.ranks), folded_(plan.stages.size() * shape.replicas) {
   for (size_t c = 0; c < plan.channels.size(); ++c)
     bytes_.push_back(costs.bytesOf(plan, c));
   readers_.assign(demands_.edges().size(), 0);
@@ -107,6 +108,21 @@ bool OpMemory::isLastRead(size_t rank, size_t place, int64_t microBatch, size_t 
   return true;
 }
 
+int64_t OpMemory::waitingAfter(size_t rank, const Op &op) {
+  if (costs_.gradientBytes.empty())
+    return 0;
+  const int64_t bytes = costs_.gradientBytes[op.stage];
+  Folded &folded = folded_[rank / ranks_ * stages_.size() + op.stage];
+  if (op.microBatch != folded.next) {
+    folded.early.insert(op.microBatch);
+    return bytes;
+  }
+  int64_t waiting = 0;
+  for (++folded.next; folded.early.erase(folded.next); ++folded.next)
+    waiting -= bytes;
+  return waiting;
+}
+
 int64_t OpMemory::stillKept(size_t rank, llvm::ArrayRef<size_t> channels, int64_t microBatch) {
   int64_t bytes = 0;
   for (size_t channel : channels)
@@ -132,12 +148,13 @@ int64_t OpMemory::atEnd(size_t rank, const Op &op) {
   case OpKind::Backward:
     return costs.heldByForward + stage.gradients -
            stillKept(rank, stage.sharedMade, op.microBatch) -
-           stillKept(rank, stage.sharedRead, op.microBatch);
+           stillKept(rank, stage.sharedRead, op.microBatch) - waitingAfter(rank, op);
   case OpKind::InputGrad:
     return costs.freedByInputGrad + stage.gradients -
            stillKept(rank, stage.sharedMade, op.microBatch);
   case OpKind::WeightGrad:
-    return costs.freedByWeightGrad() - stillKept(rank, stage.sharedRead, op.microBatch);
+    return costs.freedByWeightGrad() - stillKept(rank, stage.sharedRead, op.microBatch) -
+           waitingAfter(rank, op);
   default:
     return 0;
   }

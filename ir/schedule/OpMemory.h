@@ -4,6 +4,7 @@
 #include "ir/schedule/Simulate.h"
 #include "ir/schedule/check/Demands.h"
 
+#include <set>
 #include <tuple>
 
 namespace pipec {
@@ -12,7 +13,8 @@ namespace pipec {
 /// forward keeps what R needs, and R allocates the rest. A received value counts from its POST
 /// (or its TAKE) until the last stage of the rank that reads it has run; the part that the backward
 /// needs counts as the forward's. A received gradient counts until its backward has run. So do
-/// values and gradients between stages of one rank, from the op on that makes them. Transmitted
+/// values and gradients between stages of one rank, from the op on that makes them. Gradients of
+/// weights count from their B or W until those of all earlier micro-batches are there. Transmitted
 /// weights stay. The caller counts the memory that a SEND holds.
 class OpMemory {
 public:
@@ -46,8 +48,16 @@ private:
   int64_t sharedBytes(size_t channel) const;
   /// What the op of a backward frees less than its costs say, because others still keep it.
   int64_t stillKept(size_t rank, llvm::ArrayRef<size_t> channels, int64_t microBatch);
+  /// Bytes of gradients that wait after B or W, less those that waited for it.
+  int64_t waitingAfter(size_t rank, const Op &op);
   /// The last of `readers` stages of a rank has read a value: it is freed.
   bool isLastRead(size_t rank, size_t place, int64_t microBatch, size_t readers);
+
+  /// The micro-batches whose gradients of weights are there.
+  struct Folded {
+    int64_t next = 0;        // all before it
+    std::set<int64_t> early; // beyond it
+  };
 
   int64_t keptToRecompute(size_t stage) const {
     return costs_.keptToRecompute.empty() ? 0 : costs_.keptToRecompute[stage];
@@ -61,6 +71,8 @@ private:
   std::vector<size_t> localReaders_; // per channel: stages of the rank that makes it
   std::vector<size_t> keepers_;      // per channel: stages of that rank that share its value
   std::vector<Stage> stages_;
+  size_t ranks_;               // of a replica
+  std::vector<Folded> folded_; // per stage of each replica
   /// Rank, place (an edge, behind all of them a channel, behind these a shared one) and
   /// micro-batch: readers.
   std::map<std::tuple<size_t, size_t, int64_t>, size_t> left_;

@@ -36,6 +36,9 @@ struct ProgramCosts {
   /// Per channel, bytes of a value that a stage which reads it keeps for its backward: between
   /// stages of one rank they may be those that its maker keeps. Empty: none.
   std::vector<int64_t> keptByReader;
+  /// Per stage, bytes of the gradients of its weights, which are added in the order of
+  /// micro-batches: those of a later one wait. Empty: none.
+  std::vector<int64_t> gradientBytes;
   std::vector<OpRoom> room; // per stage; empty: an op needs what it leaves
   /// A received value has memory from its TAKE on, as inside one process, not from its POST on.
   bool takesAllocate = false;

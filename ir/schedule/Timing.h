@@ -19,6 +19,8 @@ struct StageCosts {
   int64_t fullBackward() const { return inputGrad + weightGrad; }
   int64_t freedByWeightGrad() const { return heldByForward - freedByInputGrad; }
   int64_t work() const { return forward + inputGrad + weightGrad; }
+  /// The same where I runs the whole backward and W does nothing.
+  StageCosts unsplit() const { return {forward, fullBackward(), 0, heldByForward, heldByForward}; }
 };
 
 struct ScheduleCosts {

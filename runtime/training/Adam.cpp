@@ -23,7 +23,7 @@ void Adam::update(double learningRate, int64_t step, at::Tensor &parameter,
   average_.lerp_(gradient, 1 - beta1_);
   multiplyBy(squares_, beta2_).addcmul_(gradient, gradient, 1 - beta2_);
   if (amsgrad_)
-    largest_ = at::maximum(largest_, squares_);
+    at::maximum_out(largest_, largest_, squares_);
   const auto steps = static_cast<double>(step);
   const double correction1 = 1 - std::pow(beta1_, steps);
   const double correction2 = 1 - std::pow(beta2_, steps);

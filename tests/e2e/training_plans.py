@@ -32,6 +32,27 @@ class Counts(torch.nn.Module):
         return self.third(x)
 
 
+class Scale(torch.nn.Module):
+    """Two products read one value that is derived from a weight: its backward cannot be split."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight, self.scale = torch.nn.Parameter(torch.randn(64, 64) / 9), torch.nn.Parameter(torch.ones(64))
+
+    def forward(self, x):
+        weight = self.weight * self.scale
+        return torch.tanh(x @ weight) + x @ weight.t()
+
+
+class Scaled(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = torch.nn.Linear(64, 64), Scale(), Scale()
+
+    def forward(self, x):
+        return self.c(self.b(torch.tanh(self.a(x)))).square().mean()
+
+
 class TrainingPlans(e2e.Case):
     def document(self, tool, *arguments, code=0):
         done = e2e.run(tool, *arguments, "--json")
@@ -132,6 +153,32 @@ class TrainingPlans(e2e.Case):
         self.compiled(e2e.MODELS / "mlp.pt", "infer.pipe", "--inputs", e2e.MODELS / "mlp.inputs.pt", "--stages", 2, "--cost", "analytic")
         self.assertNotIn("training", json.loads(self.pipec(0, "pipe-inspect", "infer.pipe", "--json").out))
         self.assertNotIn("training stages", self.pipec(0, "pipe-inspect", "infer.pipe").out)
+
+    def testAStageThatCannotBeSplit(self):
+        """The plan counts its whole backward at I, and so do its expectation and every schedule that pipe-inspect is given."""
+        torch.jit.script(Scaled()).save("scaled.pt")
+        torch.save((torch.randn(16, 64),), "scaled.inputs.pt")
+        report = json.loads(self.pipec(0, "pipe-compile", "scaled.pt", "--train", "--at", "b,c", "--inputs", "scaled.inputs.pt", "--cost", "analytic", "--schedule", "zb-h1",
+                                       "--microbatches", 4, "-o", "scaled.pipe", "--json").out)
+        training = e2e.plan("scaled.pipe")["training"]
+        self.assertEqual([bool(why) for why in training["why_whole"]], [False, True, True])
+        for stage, (why, costs) in enumerate(zip(training["why_whole"], training["costs"])):
+            self.assertEqual(costs["weight_grad_ns"] == 0, bool(why), stage)
+            self.assertEqual(costs["freed_by_input_grad_bytes"], costs["kept_bytes"] if why else 0, stage)
+        planned = report["prediction"]["stages"]
+        self.assertEqual([stage["weight_grad_ms"] == 0 for stage in planned], [False, True, True])
+        shown = json.loads(self.pipec(0, "pipe-inspect", "scaled.pipe", "--json").out)["training"]
+        self.assertTrue(0.8 < shown["step_ms"] / report["prediction"]["step_ms"] < 1.25, f"{shown['step_ms']} {report['prediction']['step_ms']}")
+        # A plan that keeps the two parts of such a stage apart is read as this one.
+        document = e2e.plan("scaled.pipe")
+        for costs in document["training"]["costs"][1:]:
+            costs["weight_grad_ns"], costs["freed_by_input_grad_bytes"] = 1000, 0
+            costs["input_grad_ns"] -= 1000
+        Path("scaled.pipe/plan.json").write_text(json.dumps(document))
+        damage.manifest(Path("scaled.pipe"))
+        again = json.loads(self.pipec(0, "pipe-inspect", "scaled.pipe", "--json").out)["training"]
+        for key in ("step_ms", "activation_peaks"):
+            self.assertEqual(again[key], shown[key], key)
 
     def testModulesInsideControlFlow(self):
         """The planned stages name modules that are called in branches and loops, as the table of stages does."""

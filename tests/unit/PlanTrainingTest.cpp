@@ -213,6 +213,43 @@ TEST(PlanTraining, TakesRanksFromWhatIsSaid) {
   EXPECT_EQ(take(planTraining(table, wishes)).scheduleName, "zb-v");
 }
 
+/// Where a backward cannot be split, the stage before waits for both of its parts.
+TEST(PlanTraining, WholeBackwardsDelayTheStagesBefore) {
+  TrainingWishes wishes = onRanks(2);
+  wishes.stages = 2;
+  wishes.schedule = "zb-h1";
+  wishes.microBatches = 1;
+  const PlannedTraining split = take(planTraining(evenTable(2), wishes));
+  auto stepNs = [&](const std::vector<size_t> &stages) {
+    PlannedTraining plan = split;
+    EXPECT_TRUE(succeeded(keepWhole(stages, plan)));
+    EXPECT_EQ(plan.timing.makespan, plan.stepNs);
+    return plan.stepNs;
+  };
+  EXPECT_EQ(stepNs({}), split.stepNs);
+  EXPECT_EQ(stepNs({0}), split.stepNs);
+  EXPECT_EQ(stepNs({1}), split.stepNs + 100'000);
+  EXPECT_EQ(stepNs({0, 1}), split.stepNs + 100'000);
+}
+
+TEST(PlanTraining, WholeBackwardsFreeAllAtI) {
+  TrainingWishes wishes = onRanks(3);
+  wishes.stages = 3;
+  wishes.schedule = "zb-h2";
+  wishes.microBatches = 8;
+  const PlannedTraining split = take(planTraining(evenTable(12), wishes));
+  PlannedTraining whole = split;
+  ASSERT_TRUE(succeeded(keepWhole(std::vector<size_t>{0, 1, 2}, whole)));
+  for (size_t s = 0; s < 3; ++s) {
+    const StageCosts &before = split.stages[s].costs, &after = whole.stages[s].costs;
+    EXPECT_EQ(after.inputGrad, before.inputGrad + before.weightGrad) << s;
+    EXPECT_EQ(after.weightGrad, 0) << s;
+    EXPECT_EQ(after.freedByInputGrad, before.heldByForward) << s;
+    EXPECT_LE(whole.peakBytes[s], split.peakBytes[s]) << s;
+  }
+  EXPECT_GE(whole.stepNs, split.stepNs);
+}
+
 TEST(PlanTraining, SaysForHowManyStagesAScheduleIs) {
   TrainingWishes wishes = onRanks(2);
   wishes.stages = 2;

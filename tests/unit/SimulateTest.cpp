@@ -322,6 +322,34 @@ TEST(Simulate, opsNeedRoom) {
                          "costs: room: expected 1 as the plan has, got 2"));
 }
 
+/// Gradients of weights are added in the order of micro-batches, so those of 2 and 1 wait for 0.
+TEST(Simulate, laterGradientsWait) {
+  const Plan plan = chainPlan({0});
+  const RunShape shape = shapeOf(3);
+  ProgramCosts costs = costsOf({{10, 20, 30, 50, 40}});
+  costs.gradientBytes = {7};
+  auto heldAfter = [&](const char *csv) {
+    OpMemory memory(plan, shape, costs);
+    std::vector<int64_t> after;
+    int64_t held = 0;
+    const Program program = programOf(csv, plan, shape);
+    for (const Op &op : program.ranks[0])
+      if (isCompute(op.kind)) {
+        held += memory.atStart(op);
+        after.push_back(held -= memory.atEnd(0, op));
+      }
+    return after;
+  };
+  EXPECT_EQ(heldAfter("0F0,0F1,0F2,0B2,0B1,0B0\n"),
+            (std::vector<int64_t>{50, 100, 150, 107, 64, 0}));
+  EXPECT_EQ(heldAfter("0F0,0F1,0F2,0I0,0W0,0I2,0I1,0W2,0W1\n"),
+            (std::vector<int64_t>{50, 100, 150, 110, 100, 60, 20, 17, 0}));
+  costs.gradientBytes = {7, 7};
+  EXPECT_TRUE(
+      failedWith(simulate(programOf("0F0,0F1,0F2,0B0,0B1,0B2\n", plan, shape), plan, shape, costs),
+                 ExitCode::Usage, "costs: gradientBytes: expected 1 as the plan has, got 2"));
+}
+
 /// Recompute: a forward keeps 3 of 50 bytes, the rest comes back for the backward, and time passes
 /// once more.
 TEST(Simulate, recomputeTradesMemoryForTime) {
@@ -403,6 +431,7 @@ TEST(Simulate, staysWithinItsCertificates) {
       costs.optimize.push_back(number(20));
       addWeight(plan, s, number(100));
       costs.keptToRecompute.push_back(number(100));
+      costs.gradientBytes.push_back(number(100));
     }
     for (size_t c = 0; c < plan.channels.size(); ++c)
       costs.channelBytes.push_back(number(60));

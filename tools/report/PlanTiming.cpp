@@ -26,6 +26,9 @@ std::vector<StageCosts> trainingCosts(const Plan &plan) {
   if (stages.empty())
     stages.assign(plan.stages.size(),
                   {PlanTiming::kStep, PlanTiming::kStep, PlanTiming::kStep, 0, 0});
+  for (size_t s = 0; s < stages.size(); ++s)
+    if (!plan.training->whyWhole[s].empty())
+      stages[s] = stages[s].unsplit();
   return stages;
 }
 

@@ -14,7 +14,8 @@ llvm::Error checkCosts(const Program &program, const Plan &plan, const ProgramCo
     return sizes("stages", costs.stages.size(), stages);
   for (const auto &[name, list] : {std::pair{"recompute", &costs.recompute},
                                    {"keptToRecompute", &costs.keptToRecompute},
-                                   {"optimize", &costs.optimize}})
+                                   {"optimize", &costs.optimize},
+                                   {"gradientBytes", &costs.gradientBytes}})
     if (!list->empty() && list->size() != stages)
       return sizes(name, list->size(), stages);
   if (!costs.room.empty() && costs.room.size() != stages)
