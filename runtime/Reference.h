@@ -94,6 +94,8 @@ public:
   /// model's names. A tensor with several names has its first one in gradients(), all in state().
   ValueTree gradients() const;
   ValueTree state() const;
+  /// As Pipeline::optimizerState.
+  ValueTree optimizerState() const;
 
   /// As of a Pipeline, whose checkpoints it reads, too.
   llvm::Error saveCheckpoint(const std::string &directory, const CheckpointOptions &options = {});

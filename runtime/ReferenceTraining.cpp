@@ -19,6 +19,7 @@
 #include "runtime/training/DeferredNorm.h"
 #include "runtime/training/GradientNorm.h"
 #include "runtime/training/LossCount.h"
+#include "runtime/training/OptimizerState.h"
 #include "runtime/training/ParameterGroups.h"
 #include "runtime/training/RootScale.h"
 #include "runtime/training/SparseGradients.h"
@@ -344,6 +345,15 @@ ValueTree Reference::gradients() const {
   for (size_t i = 0; i < gradients.size(); ++i)
     if (gradients[i].defined())
       dict.insert(training.tensors[i].names.front(), denseGradient(gradients[i]).cpu());
+  return ValueTree::of(dict);
+}
+
+ValueTree Reference::optimizerState() const {
+  c10::impl::GenericDict dict(c10::StringType::get(), c10::AnyType::get());
+  if (impl_->training && impl_->training->optimizer)
+    for (size_t i = 0; i < impl_->training->tensors.size(); ++i)
+      if (const OptimizerState state = impl_->training->optimizer->state(i); !state.empty())
+        dict.insert(impl_->training->tensors[i].names.front(), dictOf(state));
   return ValueTree::of(dict);
 }
 
