@@ -47,6 +47,8 @@ public:
   const Signature &signature() const;
   std::vector<c10::TypePtr> inputTypes() const;
   int threads() const;
+  /// Of each batch, or of the last step if the caller cut its micro-batches.
+  int64_t microBatches() const;
   std::string device() const;
   int64_t peakMemoryBytes() const;
 

@@ -120,7 +120,10 @@ Reference::stepOnBatches(const std::vector<std::vector<c10::IValue>> &batches, S
     return llvm::Error::success();
   };
   TRY(impl_->onStream(splitAll));
-  return stepOn(std::move(all), stats);
+  llvm::Expected<TrainedStep> done = stepOn(std::move(all), stats);
+  if (done)
+    impl_->training->given = 0;
+  return done;
 }
 
 llvm::Expected<TrainedStep>
@@ -130,7 +133,11 @@ Reference::stepOnMicroBatches(const std::vector<std::vector<c10::IValue>> &micro
     return makeError(ExitCode::Usage, "micro-batches: expected at least 1, got 0");
   if (!impl_->known && microBatches.front().size() == impl_->signature.inputs.size())
     impl_->guessBatch(microBatches.front());
-  return stepOn(checkMicroBatches(impl_->signature, microBatches), stats);
+  llvm::Expected<TrainedStep> done =
+      stepOn(checkMicroBatches(impl_->signature, microBatches), stats);
+  if (done)
+    impl_->training->given = static_cast<int64_t>(microBatches.size());
+  return done;
 }
 
 llvm::Expected<TrainedStep> Reference::stepOn(llvm::Expected<BatchParts> checked,
@@ -327,6 +334,11 @@ llvm::Expected<TrainedStep> Reference::stepOnce(BatchParts &parts, StepStats *st
   if (stats)
     *stats = {makespanNs, {sums.busyNs}, 0, 0};
   return *result;
+}
+
+int64_t Reference::microBatches() const {
+  return impl_->training && impl_->training->given ? impl_->training->given
+                                                   : impl_->options.microBatches;
 }
 
 llvm::Error Reference::setLearningRates(const std::string &text, int64_t steps) {
