@@ -778,6 +778,7 @@ class TrainRuns(e2e.Case):
         losses = [float(text) for text in re.findall(r"loss (\S+)", done.out)]
         self.assertEqual(len(losses), 7)
         self.assertLess(losses[-1], losses[0])
+        self.assertIn(f"optimizer state of {len(e2e.plan('example.pipe')['training']['parameters'])} parameters\n", done.out)  # the tied weight once
         inEvalMode = float(re.search(r"in eval mode (\S+) over \d+ samples", done.out)[1])
         reference = self.pipec(0, "pipe-run", model, "--train", "--inputs", batch, "--microbatches", 4, "--steps", 5, "--optimizer", "adamw,lr=0.01",
                                "--clip-norm", 1, "--eval-data", batch, "--json").out
