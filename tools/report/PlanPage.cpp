@@ -1,6 +1,7 @@
 #include "tools/report/PlanPage.h"
 
 #include "ir/plan/PlanNames.h"
+#include "ir/plan/WholeBackwards.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 #include "tools/report/Markup.h"
