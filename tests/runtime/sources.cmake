@@ -25,4 +25,5 @@ list(APPEND PIPEC_RUNTIME_SOURCES
   runtime/StreamOrderTest.cpp
   support/streams/StreamDevice.cpp
   support/streams/StreamMonitor.cpp
-  runtime/ReplicasTest.cpp)
+  runtime/ReplicasTest.cpp
+  runtime/RecomputeOrderTest.cpp)
