@@ -32,9 +32,9 @@ TEST(OptimizerState, IsThatOfTheUnsplitModelByName) {
       take(pipeline.step(trainingBatch()));
     const std::string checkpoints = scratchPath("checkpoints");
     EXPECT_TRUE(succeeded(pipeline.saveCheckpoint(checkpoints)));
-    EXPECT_TRUE(compare(optimizerStateIn(checkpoints).ivalue(), pipeline.optimizerState().ivalue(),
-                        0, 0)
-                    .equal)
+    EXPECT_TRUE(
+        compare(optimizerStateIn(checkpoints).ivalue(), pipeline.optimizerState().ivalue(), 0, 0)
+            .equal)
         << "the files have the same";
     return pipeline.optimizerState();
   }();

@@ -27,8 +27,7 @@ class RecomputeOrder : public testing::TestWithParam<const char *> {};
 /// Each stage runs F once, later R, and its backward right after that, in the order of the program
 /// and in time.
 TEST_P(RecomputeOrder, IsThatOfTheProgram) {
-  const Training how{
-      .schedule = GetParam(), .devices = {}, .recompute = RecomputeChoice::Always};
+  const Training how{.schedule = GetParam(), .devices = {}, .recompute = RecomputeChoice::Always};
   Pipeline pipeline = take(Pipeline::load(compileTrained(how), runTrained(how)));
   take(pipeline.step(trainingBatch()));
   const RunTrace trace = take(pipeline.trace());
@@ -136,10 +135,10 @@ TEST(RecomputeMemory, NothingOfAMicroBatchOutlivesItsBackward) {
     Pipeline pipeline = take(Pipeline::load(compileTrained(how), runTrained(how)));
     const size_t losses = recompute == RecomputeChoice::Always ? 2 : 1;
     Activations::begin(losses);
-    const at::CallbackHandle handle = at::addGlobalCallback(
-        at::RecordFunctionCallback(&Activations::atStart, &Activations::atEnd)
-            .needsOutputs(true)
-            .scopes({at::RecordScope::FUNCTION}));
+    const at::CallbackHandle handle =
+        at::addGlobalCallback(at::RecordFunctionCallback(&Activations::atStart, &Activations::atEnd)
+                                  .needsOutputs(true)
+                                  .scopes({at::RecordScope::FUNCTION}));
     llvm::Expected<TrainedStep> done = pipeline.step(trainingBatch());
     at::removeCallback(handle);
     ASSERT_TRUE(succeeded(std::move(done)));

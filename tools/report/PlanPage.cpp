@@ -181,8 +181,7 @@ private:
     if (run.replicas == 1)
       return "";
     return fmt::format(" in each of {} replicas, whose ranks follow one another, {} each",
-                       run.replicas,
-                       run.actions.ranks.size() / static_cast<size_t>(run.replicas));
+                       run.replicas, run.actions.ranks.size() / static_cast<size_t>(run.replicas));
   }
 
   void measured(const MeasuredRun &run) {
