@@ -95,8 +95,11 @@ struct CompileOptions {
                             // many as the cluster has devices
   /// The artifact's default schedule. nullopt: forward-only, in Mode::Train as AutoSchedule.
   std::optional<ScheduleChoice> schedule;
-  int64_t batch = 0;         // of Mode::Train: samples of a step; 0: see planTraining
-  RecomputeWish recompute;   // of Mode::Train
+  int64_t batch = 0;       // of Mode::Train: samples of a step; 0: see planTraining
+  RecomputeWish recompute; // of Mode::Train
+  /// Of Mode::Train: false: planned and run with the whole backward of a stage where a schedule has
+  /// its I, and nothing where it has its W.
+  bool splitBackward = true;
   std::string printAfter;    // pass name, or "all"
   std::string dumpDir;       // for the text after each pass that changed the model; empty: none
   bool replaceDumps = false; // those of an older compile; else they are an error

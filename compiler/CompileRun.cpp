@@ -11,6 +11,7 @@
 #include "ir/Refusals.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/plan/WholeBackwards.h"
 #include "ir/schedule/CheckSchedule.h"
 #include "ir/schedule/Program.h"
 #include "ir/support/Try.h"
@@ -80,6 +81,8 @@ llvm::Error CompileRun::compile(ArtifactWriter &writer) {
   if (loss_) {
     plan.training = TRY(trainingPlanOf(staged.model, plan, *loss_, frontEnd_.source()));
     plan.training->recompute = recomputedStages(options_, planning_.training(), plan);
+    if (!options_.splitBackward)
+      plan.training->whyWhole.assign(plan.stages.size(), kWholeAsAsked);
     TRY(hook_->beforeTraining(plan));
   }
   TRY(prove(staged, plan, writer));

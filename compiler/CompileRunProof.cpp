@@ -4,6 +4,7 @@
 #include "compiler/UncertainGradients.h"
 #include "compiler/verify/CompareGradients.h"
 #include "ir/Refusals.h"
+#include "ir/plan/WholeBackwards.h"
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
@@ -102,22 +103,20 @@ llvm::Error CompileRun::proveGradients(const std::vector<ExampleRun> &runs,
   if (!isWarnedOf)
     comparison.compareParts(runs, norms_);
   const ComparedGradients compared = comparison.take();
-  const size_t whole =
-      llvm::count_if(compared.whyWhole, [](const std::string &why) { return !why.empty(); });
   report_.tested.push_back(
       fmt::format("the loss and {} have the same bits as the source's, in {}, with {}",
                   counted(compared.gradients, "gradient"), countedRuns(trained),
-                  compared.splitRuns == trained.size() ? "whole and split backwards"
-                                                       : "split backwards in the first"));
+                  !options_.splitBackward                ? "whole backwards"
+                  : compared.splitRuns == trained.size() ? "whole and split backwards"
+                                                         : "split backwards in the first"));
   if (compared.tied > 0)
     report_.tested.back() +=
         fmt::format("; {} summed over several stages: equal within {}",
                     counted(compared.tied, "gradient"), toleranceText(compared.tolerances));
-  for (size_t s = 0; s < compared.whyWhole.size() && whole > 0; ++s)
-    if (!compared.whyWhole[s].empty())
-      report_.notes.push_back(
-          fmt::format("stage {} cannot split its backward: {}", s, compared.whyWhole[s]));
-  plan.training->whyWhole = compared.whyWhole;
+  if (options_.splitBackward)
+    plan.training->whyWhole = compared.whyWhole;
+  for (std::string &sentence : wholeBackwards(plan))
+    report_.notes.push_back(std::move(sentence));
   if (compared.gradients == 0)
     return makeError(ExitCode::Usage,
                      "--train: expected a loss that has gradients, got one that no parameter of "

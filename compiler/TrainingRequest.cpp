@@ -30,6 +30,7 @@ TrainingWishes trainingWishes(const CompileOptions &options, const Model &model,
   wishes.microBatches = options.microBatches;
   wishes.memoryLimit = options.memoryLimit;
   wishes.recompute = options.recompute;
+  wishes.splitBackward = options.splitBackward;
   if (options.schedule)
     if (const auto *named = std::get_if<NamedSchedule>(&*options.schedule))
       wishes.schedule = named->name;

@@ -184,6 +184,9 @@ public:
   /// those of other devices are copied to the CPU.
   ValueTree gradients() const;
   ValueTree state() const;
+  /// The optimizer's state of each parameter by its first name: a dict with PyTorch's keys, as
+  /// "exp_avg" and "step". Empty before the first step and without an optimizer. Tensors as above.
+  ValueTree optimizerState() const;
 
   /// Of a training, between steps: writes directory/step-N, where N is the number of steps taken:
   /// parameters and state by their original names, the optimizer's state, the key of random

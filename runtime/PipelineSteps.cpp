@@ -165,7 +165,10 @@ Pipeline::stepOnBatches(const std::vector<std::vector<c10::IValue>> &batches, St
     BatchParts cut = TRY(impl_->split(batch));
     parts.push_back(std::move(cut));
   }
-  return impl_->step(std::move(parts), stats);
+  llvm::Expected<TrainedStep> done = impl_->step(std::move(parts), stats);
+  if (done)
+    impl_->training->given = 0;
+  return done;
 }
 
 llvm::Expected<TrainedStep> Pipeline::stepOnMicroBatches(const std::vector<ValueTree> &microBatches,
@@ -182,7 +185,10 @@ Pipeline::stepOnMicroBatches(const std::vector<std::vector<c10::IValue>> &microB
   BatchParts parts = TRY(impl_->given(microBatches));
   std::vector<BatchParts> one;
   one.push_back(std::move(parts));
-  return impl_->step(std::move(one), stats);
+  llvm::Expected<TrainedStep> done = impl_->step(std::move(one), stats);
+  if (done)
+    impl_->training->given = static_cast<int64_t>(microBatches.size());
+  return done;
 }
 
 } // namespace pipec

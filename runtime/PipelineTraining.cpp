@@ -6,6 +6,7 @@
 #include "ir/support/Try.h"
 #include "runtime/training/DeferredNorm.h"
 #include "runtime/training/LossCount.h"
+#include "runtime/training/OptimizerState.h"
 #include "runtime/training/ParameterGroups.h"
 #include "runtime/training/SparseGradients.h"
 
@@ -92,6 +93,22 @@ ValueTree Pipeline::gradients() const {
       if (const at::Tensor &gradient = core.trainings[owner.stage]->firstGradient(owner.port);
           gradient.defined())
         dict.insert(plan.training->parameters[p].name, denseGradient(gradient).cpu());
+    }
+  return ValueTree::of(dict);
+}
+
+ValueTree Pipeline::optimizerState() const {
+  if (!impl_)
+    return ValueTree::dict({});
+  const PipelineCore &core = *impl_->core;
+  const Plan &plan = core.artifact.plan;
+  c10::impl::GenericDict dict(c10::StringType::get(), c10::AnyType::get());
+  if (core.training)
+    for (size_t p = 0; p < plan.training->parameters.size(); ++p) {
+      const PortRef owner = plan.training->owner(p, plan.stages);
+      if (const OptimizerState state = core.trainings[owner.stage]->optimizerState(owner.port);
+          !state.empty())
+        dict.insert(plan.training->parameters[p].name, dictOf(state));
     }
   return ValueTree::of(dict);
 }

@@ -14,6 +14,7 @@ struct PipelineTraining {
   bool mustVerifySplit = false;
   std::vector<std::string> needsDense; // of each parameter: see whatNeedsDense()
   LossReduction reduction = LossReduction::Mean;
+  int64_t given = 0; // micro-batches of the last step, if the caller cut them; else 0
 
   std::vector<at::Tensor> scalesOf(const TrainingPlan &plan,
                                    const std::vector<int64_t> &samples) const {

@@ -47,6 +47,8 @@ public:
   const Signature &signature() const;
   std::vector<c10::TypePtr> inputTypes() const;
   int threads() const;
+  /// Of each batch, or of the last step if the caller cut its micro-batches.
+  int64_t microBatches() const;
   std::string device() const;
   int64_t peakMemoryBytes() const;
 
@@ -94,6 +96,8 @@ public:
   /// model's names. A tensor with several names has its first one in gradients(), all in state().
   ValueTree gradients() const;
   ValueTree state() const;
+  /// As Pipeline::optimizerState.
+  ValueTree optimizerState() const;
 
   /// As of a Pipeline, whose checkpoints it reads, too.
   llvm::Error saveCheckpoint(const std::string &directory, const CheckpointOptions &options = {});

@@ -19,6 +19,7 @@
 #include "runtime/training/DeferredNorm.h"
 #include "runtime/training/GradientNorm.h"
 #include "runtime/training/LossCount.h"
+#include "runtime/training/OptimizerState.h"
 #include "runtime/training/ParameterGroups.h"
 #include "runtime/training/RootScale.h"
 #include "runtime/training/SparseGradients.h"
@@ -119,7 +120,10 @@ Reference::stepOnBatches(const std::vector<std::vector<c10::IValue>> &batches, S
     return llvm::Error::success();
   };
   TRY(impl_->onStream(splitAll));
-  return stepOn(std::move(all), stats);
+  llvm::Expected<TrainedStep> done = stepOn(std::move(all), stats);
+  if (done)
+    impl_->training->given = 0;
+  return done;
 }
 
 llvm::Expected<TrainedStep>
@@ -129,7 +133,11 @@ Reference::stepOnMicroBatches(const std::vector<std::vector<c10::IValue>> &micro
     return makeError(ExitCode::Usage, "micro-batches: expected at least 1, got 0");
   if (!impl_->known && microBatches.front().size() == impl_->signature.inputs.size())
     impl_->guessBatch(microBatches.front());
-  return stepOn(checkMicroBatches(impl_->signature, microBatches), stats);
+  llvm::Expected<TrainedStep> done =
+      stepOn(checkMicroBatches(impl_->signature, microBatches), stats);
+  if (done)
+    impl_->training->given = static_cast<int64_t>(microBatches.size());
+  return done;
 }
 
 llvm::Expected<TrainedStep> Reference::stepOn(llvm::Expected<BatchParts> checked,
@@ -328,6 +336,11 @@ llvm::Expected<TrainedStep> Reference::stepOnce(BatchParts &parts, StepStats *st
   return *result;
 }
 
+int64_t Reference::microBatches() const {
+  return impl_->training && impl_->training->given ? impl_->training->given
+                                                   : impl_->options.microBatches;
+}
+
 llvm::Error Reference::setLearningRates(const std::string &text, int64_t steps) {
   if (!impl_->training)
     return makeError(ExitCode::Usage, "learning rates: expected a reference that trains");
@@ -344,6 +357,15 @@ ValueTree Reference::gradients() const {
   for (size_t i = 0; i < gradients.size(); ++i)
     if (gradients[i].defined())
       dict.insert(training.tensors[i].names.front(), denseGradient(gradients[i]).cpu());
+  return ValueTree::of(dict);
+}
+
+ValueTree Reference::optimizerState() const {
+  c10::impl::GenericDict dict(c10::StringType::get(), c10::AnyType::get());
+  if (impl_->training && impl_->training->optimizer)
+    for (size_t i = 0; i < impl_->training->tensors.size(); ++i)
+      if (const OptimizerState state = impl_->training->optimizer->state(i); !state.empty())
+        dict.insert(impl_->training->tensors[i].names.front(), dictOf(state));
   return ValueTree::of(dict);
 }
 

@@ -27,6 +27,7 @@ struct ReferenceTraining {
   std::vector<std::string> needsDense; // of each tensor: see whatNeedsDense()
   SkippedSteps skipped;
   ReferenceNorms norms;
+  int64_t given = 0;              // as PipelineTraining::given
   bool updating = false;          // an optimizer has begun and not ended
   std::optional<LossLeaves> loss; // known after the first micro-batch
   std::vector<bool> used;         // per tensor: some step gave it a gradient

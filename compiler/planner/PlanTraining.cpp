@@ -182,6 +182,7 @@ llvm::Expected<JointRequest> requestOf(const CostTable &table, const TrainingWis
   request.problem.ranks = ranks;
   request.problem.cluster = wishes.cluster ? *wishes.cluster : defaultCluster(ranks);
   request.problem.memoryLimit = wishes.memoryLimit;
+  request.problem.splitBackward = wishes.splitBackward;
   request.microBatchings = std::move(ways.toTry);
   request.smallest = ways.smallest;
   request.recompute = wishes.recompute;

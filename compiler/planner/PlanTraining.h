@@ -15,6 +15,7 @@ struct TrainingWishes {
   int64_t microBatches = 0;
   int64_t memoryLimit = 0; // of every device, in bytes
   RecomputeWish recompute;
+  bool splitBackward = true; // false: as TrainingProblem::splitBackward
   std::optional<Tie::Mode> tied;
   std::map<std::string, Tie::Mode> tiedByName; // of the table's shared weights; has precedence over
                                                // `tied`

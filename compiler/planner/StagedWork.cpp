@@ -3,6 +3,7 @@
 #include "ir/schedule/ProgramCosts.h"
 #include "ir/support/Error.h"
 
+#include <algorithm>
 #include <set>
 
 namespace pipec {
@@ -54,8 +55,11 @@ ScheduleCosts tableCosts(const StagedWork &work, const std::vector<bool> &recomp
     StageCosts &stage = costs.stages[s];
     if (work.shape.kept.empty()) // the last micro-batch may be the one that decides
       stage.inputGrad += work.costs.recompute.empty() ? stage.forward : work.costs.recompute[s];
-    stage.heldByForward = work.costs.keptToRecompute.empty() ? 0 : work.costs.keptToRecompute[s];
-    stage.freedByInputGrad = 0;
+    const int64_t kept = work.costs.keptToRecompute.empty() ? 0 : work.costs.keptToRecompute[s];
+    // The input gradient first makes the rest once more.
+    stage.freedByInputGrad =
+        std::max<int64_t>(0, stage.freedByInputGrad - (stage.heldByForward - kept));
+    stage.heldByForward = kept;
   }
   std::optional<int64_t> fastest;
   for (size_t c = 0; c < work.plan.channels.size(); ++c) {

@@ -209,6 +209,12 @@ StagedWork TrainingStages::workOf(const TrainingPoint &point) const {
   addChannels(point, stageOf, work);
   addShared(point, stageOf, work, trained);
   connect(work);
+  if (!problem_.splitBackward)
+    for (StageCosts &stage : work.costs.stages) {
+      stage.inputGrad = stage.fullBackward();
+      stage.weightGrad = 0;
+      stage.freedByInputGrad = stage.heldByForward;
+    }
   for (size_t s = 0; s < stages; ++s)
     work.costs.optimize.push_back(updateNs(work.plan.stages[s].rank, trained[s]));
   bool limited = false;

@@ -27,6 +27,8 @@ struct TrainingProblem {
   int64_t memoryLimit = 0; // of every device; 0: the cluster's limits
   OptimizerCosts optimizer;
   std::map<std::string, Tie::Mode> tied{}; // of shared weights by name; has precedence over a point
+  bool splitBackward = true; // false: I takes the time of the whole backward and frees all, and W
+                             // takes none
 
   /// Bytes of a rank's device; 0: no limit.
   int64_t memoryOf(size_t rank) const;

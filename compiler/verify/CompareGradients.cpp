@@ -118,12 +118,14 @@ llvm::Error GradientComparison::compareWhole(llvm::ArrayRef<ExampleRun> runs) {
 }
 
 llvm::Error GradientComparison::compareSplit() {
-  const std::vector<bool> all(plan_.stages.size(), true);
+  std::vector<bool> split;
+  for (const std::string &why : plan_.training->whyWhole)
+    split.push_back(why.empty());
   std::vector<ExampleRun> runs;
   for (const auto &[run, steps] : compared_)
     runs.push_back(run);
   TRY(compareAll(runs, [&](size_t r, OfRun &found) {
-    return trainStages(runs[r], compared_[r].second, all, /*followsFlags=*/true, found);
+    return trainStages(runs[r], compared_[r].second, split, /*followsFlags=*/true, found);
   }));
   result_.splitRuns = runs.size();
   return llvm::Error::success();

@@ -45,7 +45,8 @@ public:
   /// Whole backwards, in all runs. Sets requiresGrad of plan.channels as the runs show it.
   llvm::Error compareWhole(llvm::ArrayRef<ExampleRun> runs);
   /// Split backwards, in the same runs (of large models on the example only); gradients come back
-  /// on the channels that the plan says.
+  /// on the channels that the plan says. A stage for which plan.training says why it is whole stays
+  /// whole.
   llvm::Error compareSplit();
   /// Adds warningOnParts(). `runs`: all that the source made. `norms`: of DiscoveryOptions.
   void compareParts(llvm::ArrayRef<ExampleRun> runs, const std::string &norms);

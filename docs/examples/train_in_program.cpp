@@ -51,6 +51,8 @@ llvm::Error train(const std::string &model, const std::string &batch, const std:
     return evaluated.takeError();
   llvm::outs() << "in eval mode " << evaluated->loss.value_or(0) << " over " << evaluated->samples
                << " samples\n";
+  // Per parameter a dict, such as "layers.0.weight": {"exp_avg", "exp_avg_sq", "step"}.
+  llvm::outs() << "optimizer state of " << pipeline->optimizerState().size() << " parameters\n";
   // Another process could continue here; its next step has the bits of this one's.
   const std::string checkpoints = artifact + ".checkpoints";
   if (llvm::Error error = pipeline->saveCheckpoint(checkpoints))

@@ -266,7 +266,7 @@ struct TrainingPlan {
   /// Needs the feature "counted-loss".
   std::optional<size_t> count;
   std::vector<TrainedParameter> parameters; // in the model's order
-  /// Per stage: why its backward cannot be split into I and W; empty: it can, as far as the example
+  /// Per stage: why its backward is not split into I and W; empty: it can be, as far as the example
   /// runs show.
   std::vector<std::string> whyWhole;
   std::vector<size_t> recompute; // stages whose forward runs again before their backward, ascending

@@ -16,6 +16,9 @@ namespace pipec {
 
 namespace {
 
+/// Editors and spreadsheets of some systems begin UTF-8 text with it; it is no part of the text.
+constexpr llvm::StringLiteral kByteOrderMark("\xef\xbb\xbf");
+
 struct Descriptor {
   int fd;
   ~Descriptor() {
@@ -75,6 +78,8 @@ llvm::Expected<std::string> readTextFile(const std::string &path, const TextForm
   if (file.fd < 0)
     return cannotRead(name, std::error_code(errno, std::generic_category()), format.help);
   std::string text = TRY(readUpTo(file.fd, name, format));
+  if (llvm::StringRef(text).take_front(kByteOrderMark.size()) == kByteOrderMark)
+    text.erase(0, kByteOrderMark.size());
   if (const std::string what = otherKind(text); !what.empty())
     return failf(format.code, "{}: expected {}, got {}", name, format.what, what);
   return text;

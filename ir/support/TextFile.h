@@ -18,9 +18,9 @@ struct TextFormat {
   bool mayBeStdin = false; // "-" is the standard input
 };
 
-/// The whole content. A device or pipe is read up to its first part that
-/// is no text. Errors: IO if it cannot be read; format.code if it is larger than format.maxBytes or
-/// of another kind: "good.pt: expected JSON, got a TorchScript model".
+/// The whole content, without a byte order mark of UTF-8. A device or pipe is read up to its first
+/// part that is no text. Errors: IO if it cannot be read; format.code if it is larger than
+/// format.maxBytes or of another kind: "good.pt: expected JSON, got a TorchScript model".
 llvm::Expected<std::string> readTextFile(const std::string &path, const TextFormat &format);
 
 } // namespace pipec

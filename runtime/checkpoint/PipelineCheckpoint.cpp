@@ -202,8 +202,10 @@ llvm::Error pipelineInfers(const char *what) {
 
 TrainingRecord Pipeline::Impl::record() {
   const int64_t planned = std::max<int64_t>(core->artifact.plan.microBatches, 1) * replicas();
-  return {*core->training, training->rates,           training->skipped, calls,
-          core->data.seed, wanted ? wanted : planned, threadsPerRank};
+  return {*core->training,      training->rates,
+          training->skipped,    calls,
+          core->data.seed,      training->given ? training->given : wanted ? wanted : planned,
+          training->given != 0, threadsPerRank};
 }
 
 llvm::Error Pipeline::saveCheckpoint(const std::string &directory,

@@ -131,8 +131,10 @@ llvm::Error referenceInfers(const char *what) {
 } // namespace
 
 TrainingRecord Reference::Impl::record() {
-  return {training->options,    training->rates, training->skipped, calls, options.seed,
-          options.microBatches, threads};
+  return {training->options,    training->rates,
+          training->skipped,    calls,
+          options.seed,         training->given ? training->given : options.microBatches,
+          training->given != 0, threads};
 }
 
 llvm::Error Reference::saveCheckpoint(const std::string &directory,

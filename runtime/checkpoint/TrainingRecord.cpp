@@ -13,6 +13,10 @@ struct Setting {
   std::string (*text)(const TrainingRecord &record);
 };
 
+constexpr const char *kMicroBatches = "microbatches";
+/// Beside it, if the data gave the micro-batches: no option says how many those of a run are.
+constexpr const char *kPresplit = "presplit";
+
 /// Every option that changes the numbers of a training, except the seed and the position in the
 /// data, which have keys of their own. A run with another value of one of these gets a note.
 const Setting kSettings[] = {
@@ -37,7 +41,7 @@ const Setting kSettings[] = {
        return std::string(record.options.batchNorm == BatchNorm::Deferred ? "deferred"
                                                                           : "per-micro-batch");
      }},
-    {"microbatches", "--microbatches",
+    {kMicroBatches, "--microbatches",
      [](const TrainingRecord &record) { return std::to_string(record.microBatches); }},
     {"threads", "--threads",
      [](const TrainingRecord &record) { return std::to_string(record.threads); }},
@@ -75,6 +79,8 @@ llvm::Expected<CheckpointText> describeTraining(const TrainingRecord &record,
   text.settings["optimizer"] = optimizerText(record);
   for (const Setting &setting : kSettings)
     text.settings[setting.name] = setting.text(record);
+  if (record.presplit)
+    text.settings[kPresplit] = "true";
   text.program = options.program;
   return text;
 }
@@ -100,9 +106,14 @@ llvm::Expected<std::vector<std::string>> compareSettings(const CheckpointText &t
                                         before.empty() ? "none" : before));
   };
   compare("--optimizer", saved->second, now);
-  for (const Setting &setting : kSettings)
-    if (const auto found = text.settings.find(setting.name); found != text.settings.end())
-      compare(setting.option, found->second, setting.text(record));
+  for (const Setting &setting : kSettings) {
+    const auto found = text.settings.find(setting.name);
+    if (found == text.settings.end())
+      continue;
+    if (llvm::StringRef(setting.name) == kMicroBatches && text.settings.count(kPresplit))
+      continue;
+    compare(setting.option, found->second, setting.text(record));
+  }
   return differences;
 }
 

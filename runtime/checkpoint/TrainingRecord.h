@@ -17,6 +17,7 @@ struct TrainingRecord {
   SkippedSteps &skipped;
   uint64_t &steps, &seed;
   int64_t microBatches;
+  bool presplit; // they are those of the last step, which the caller had cut
   int threads;
 };
 

@@ -36,4 +36,13 @@ llvm::Expected<at::Tensor> tensorOf(const OptimizerState &state, llvm::StringRef
   return value.toTensor();
 }
 
+c10::IValue dictOf(const OptimizerState &state) {
+  c10::impl::GenericDict dict(c10::StringType::get(), c10::AnyType::get());
+  for (const auto &[key, value] : state)
+    dict.insert(key, value.isTensor() && value.toTensor().defined()
+                         ? c10::IValue(value.toTensor().cpu())
+                         : value);
+  return dict;
+}
+
 } // namespace pipec

@@ -298,6 +298,12 @@ class Checkpoints(e2e.Case):
             again = lambda *options: self.pipec(0, "pipe-run", what, "--train", *options, "--steps", 3, "--resume=presplit").err
             self.assertIn("warning: --presplit: this run does not have it, the checkpoint was written with it\n", again("--inputs", "micro.pt", *run[4:]))
             self.assertNotIn("warning:", again(*presplit("cut.pt")))
+            alone = ["--inputs", "cut.pt", "--presplit", *run[6:]]  # the file says how many micro-batches there are
+            self.train(what, *alone, "--steps", 2, "--checkpoint", self.fresh("alone"))
+            settings = json.loads(Path("alone/step-2/checkpoint.json").read_text())["settings"]
+            self.assertEqual((settings["microbatches"], settings["presplit"]), ("2", "true"))
+            for other in (pipe, model):  # each reads the checkpoint of the other one
+                self.assertNotIn("warning:", self.pipec(0, "pipe-run", other, "--train", *alone, "--steps", 3, "--resume=alone").err)
         self.train(pipe, *presplit("cut.pt"), "--steps", 2, "--checkpoint", self.fresh("presplit"))
         done = self.pipec(0, "pipe-run", pipe, "--train", *presplit("other.pt"), "--steps", 3, "--resume=presplit")
         self.assertIn("warning: --presplit: this run has micro-batches of 3,2 samples, the checkpoint was written with 2,3\n", done.err)

@@ -208,7 +208,7 @@ class Inspect(e2e.Case):
     def testNothingIsOverwritten(self):
         self.compiled(e2e.MODELS / "mlp.pt", "keep.pipe", "--inputs", e2e.MODELS / "mlp.inputs.pt", "--stages", 2)
         Path("mine.html").write_text("mine")
-        self.refused(USAGE, ["--html: mine.html exists", "pass --force to replace it"], "pipe-inspect", "keep.pipe", "--html", "mine.html")
+        self.refused(USAGE, ["--html: expected a new file, got mine.html, which exists", "pass --force to replace it"], "pipe-inspect", "keep.pipe", "--html", "mine.html")
         before = e2e.files("keep.pipe")
         for name in ("plan.json", "page.html"):
             self.refused(USAGE, [f"--html: keep.pipe/{name} is inside an artifact", "choose a path outside the artifact"],

@@ -311,6 +311,9 @@ class PeerCases(e2e.Case):
         for stages in (2, 3, 5):
             self.trainsAs(Constant, batch, 3, cut=["--split", "auto", "--stages", stages], schedules=["1f1b", "zb-h1"])
 
+    # Within a tolerance are only the two models with a weight in several stages whose values are fractions: each stage sums the gradients of its own
+    # uses over all micro-batches, then the stages' sums are added, where autograd adds use after use. From the second step on the difference is in all
+    # weights. Everything's weights are small whole numbers, whose sums are exact in any order.
     def testNamesOfOneWeight(self):
         for tied in ("transmit", "replicate"):
             self.trainsAs(Aliases, (torch.randn(9, 8), torch.randn(9, 8)), 4, exact=False, options=["--tied", tied])
@@ -335,7 +338,7 @@ class PeerCases(e2e.Case):
             self.trainsAs(Pairs, (torch.randn(7, 8), torch.randn(7, 8)), 4, cut=["--stages", stages], schedules=["gpipe", "1f1b", "zb-h1", "zb-v"])
 
     def testManyValues(self):
-        self.trainsAs(Wide, (torch.randn(5, 4), torch.randn(5, 4)), 2, schedules=["gpipe", "1f1b", "zb-h1"], exact=False)
+        self.trainsAs(Wide, (torch.randn(5, 4), torch.randn(5, 4)), 2, schedules=["gpipe", "1f1b", "zb-h1"])
 
     def testDropout(self):
         """With a recompute and without: the gradient of the weight is the sum of the masked x."""

@@ -14,7 +14,7 @@ import train_losses
 sys.path.insert(0, str(e2e.SOURCE / "tests" / "support"))
 import training_models  # noqa: E402
 
-USAGE, NOT_FINITE = 2, 11
+USAGE, UNREADABLE, NOT_FINITE = 2, 3, 11
 SGD = ["--steps", 3, "--optimizer", "sgd,lr=0.1,momentum=0.9", "--clip-norm", "0.5"]
 
 
@@ -124,6 +124,17 @@ class Replicas(e2e.Case):
         names = [event["args"]["name"] for event in trace["traceEvents"] if event["name"] == "process_name"]
         self.assertEqual([name for name in names if "predicted" not in name], [f"rank {rank}" for rank in range(4)])
         self.assertEqual(sum(event["name"].startswith("REDUCE") for event in trace["traceEvents"] if event.get("ph") == "X"), 2 * 2 * 4)
+        self.assertEqual([trace["otherData"][key] for key in ("ranks", "replicas", "micro_batches")], [4, 2, 2])
+        self.pipec(0, "pipe-inspect", artifact, "--html", "page.html", "--trace", "trace.json", "--force")
+        page = Path("page.html").read_text(encoding="utf-8")
+        self.assertIn("with 2 micro-batches in each of 2 replicas, whose ranks follow one another, 2 each: ", page)
+        measured = page[page.index("A measured step"):]
+        self.assertEqual([measured.count(f">rank {rank}<") for rank in range(4)], [2] * 4)  # measured, and predicted
+        for about, code, saying in (({"ranks": 5}, UNREADABLE, "expected ranks of 2 replicas, got 5"), ({"replicas": 0}, UNREADABLE, "expected ranks of 0 replicas, got 4"),
+                                    ({"ranks": 10}, USAGE, "expected a trace of at most 4 ranks per replica, got 5"),
+                                    ({"ranks": 8192, "replicas": 4096}, USAGE, "expected a trace of at most 4096 ranks, got 8192")):
+            Path("odd.json").write_text(json.dumps({**trace, "otherData": {**trace["otherData"], **about}}), encoding="utf-8")
+            self.refused(code, saying, "pipe-inspect", artifact, "--html", "no.html", "--trace", "odd.json")
         _, _, done = self.trained(artifact, "--inputs", batch, "--replicas", 6, *SGD)
         self.assertIn("running 6 micro-batches instead of the default", done.err)
 

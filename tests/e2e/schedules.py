@@ -224,6 +224,17 @@ class Schedules(e2e.Case):
             for key in KEYS - {"options"}:
                 self.assertEqual(made[key], read[key], f"{name}: {key}")
 
+    def testTextMayBeginWithAByteOrderMark(self):
+        mark = b"\xef\xbb\xbf"
+        Path("marked.csv").write_bytes(mark + b"0F0,0B0\n1F0,1B0\n")
+        Path("plain.csv").write_bytes(b"0F0,0B0\n1F0,1B0\n")
+        stage = {"forward_ns": 1_000_000, "input_grad_ns": 1_000_000, "weight_grad_ns": 1_000_000}
+        Path("marked.json").write_bytes(mark + json.dumps({"schema_version": 1, "stages": [stage] * 2}).encode())
+        marked, plain = (self.document(f"{name}.csv", "--costs", "marked.json") for name in ("marked", "plain"))
+        self.assertEqual({key: marked[key] for key in KEYS - {"options"}}, {key: plain[key] for key in KEYS - {"options"}})
+        Path("marked.csv").write_bytes(mark + mark + b"0F0,0B0\n1F0,1B0\n")  # one mark, and no more
+        self.document("marked.csv", code=3)
+
     def testPictures(self):
         for name in self.names:
             document = self.document(name, *SHAPE, "--svg", "picture.svg", "--force")

@@ -189,7 +189,7 @@ class Traces(e2e.Case):
         self.refused(USAGE, "--dynamic: expected an artifact, got a .pt", "pipe-run", "net.pt", "--inputs", "f32[8,32]", "--dynamic", "2")
         self.refused(USAGE, "--dynamic: expected at least 1, got 0", *run, "--dynamic", "0")
         Path("there.json").write_text("{}", encoding="utf-8")
-        self.refused(USAGE, "--trace", *run, "--trace", "there.json")
+        self.refused(USAGE, ["--trace: expected a new file, got there.json, which exists", "pass --force to replace it"], *run, "--trace", "there.json")
         self.refused(USAGE, "--trace: expected --html with it, got none", "pipe-inspect", "refused.pipe", "--trace", "there.json")
         page = ["pipe-inspect", "refused.pipe", "--html", "x.html", "--trace"]
         self.refused(UNREADABLE, "expected a trace that pipe-run wrote", *page, "there.json")

@@ -696,6 +696,9 @@ class TrainLosses(e2e.Case):
         self.sameBits(self.trained("m.pipe", "--inputs", "even.pt", "--presplit", *ADAM)[:2],
                       self.trained("m.pipe", "--inputs", "batch.pt", "--microbatches", 3, *ADAM)[:2])
         for what in ("m.pt", "m.pipe"):
+            self.assertRegex(self.pipec(0, "pipe-run", what, "--train", *run).out, r"micro-batches:? +3\b")
+            report = json.loads("\n".join(self.pipec(0, "pipe-run", what, "--train", *run, "--json").out.splitlines()[2:]))  # after a line per step
+            self.assertEqual(report["options"]["microbatches"], 3)
             self.refused(USAGE, "--presplit: expected a list with the arguments of each micro-batch in x.pt, got a Tensor", "pipe-run", what, "--train",
                          "--inputs", self.saved(ids, "x.pt"), "--presplit")
             self.refused(USAGE, "micro-batches: expected at least 1, got 0", "pipe-run", what, "--train", "--inputs", self.saved([], "none.pt"), "--presplit")

@@ -484,6 +484,8 @@ class TrainRuns(e2e.Case):
         self.pipec(0, "pipe-compile", model, "--train", "--inputs", batch, "--schedule", "table.csv", "-o", "table.pipe", "--cost", "analytic")
         self.assertEqual(e2e.plan("table.pipe")["schedule"], "table")
         self.sameBits(expected, self.trained("table.pipe", "--train", "--inputs", batch, "--steps", 2, *SGD))
+        Path("marked.csv").write_bytes(b"\xef\xbb\xbf" + Path("table.csv").read_bytes())  # as some spreadsheets write it
+        self.sameBits(expected, self.trained(pipe, "--train", "--inputs", batch, "--schedule", "marked.csv", "--steps", 2, *SGD))
         self.pipec(0, "pipe-schedule", "1f1b", "--ranks", 3, "--microbatches", 4, "--csv", "three.csv", "--force")
         self.refused(USAGE, "expected a table of 4 stages, got 3", "pipe-run", pipe, "--train", "--inputs", batch, "--schedule", "three.csv")
         # A table with a mistake is a wrong option; a file that is no table is unreadable.
@@ -776,6 +778,7 @@ class TrainRuns(e2e.Case):
         losses = [float(text) for text in re.findall(r"loss (\S+)", done.out)]
         self.assertEqual(len(losses), 7)
         self.assertLess(losses[-1], losses[0])
+        self.assertIn(f"optimizer state of {len(e2e.plan('example.pipe')['training']['parameters'])} parameters\n", done.out)  # the tied weight once
         inEvalMode = float(re.search(r"in eval mode (\S+) over \d+ samples", done.out)[1])
         reference = self.pipec(0, "pipe-run", model, "--train", "--inputs", batch, "--microbatches", 4, "--steps", 5, "--optimizer", "adamw,lr=0.01",
                                "--clip-norm", 1, "--eval-data", batch, "--json").out

@@ -180,6 +180,37 @@ class TrainingPlans(e2e.Case):
         for key in ("step_ms", "activation_peaks"):
             self.assertEqual(again[key], shown[key], key)
 
+    def testSplitBackwardOff(self):
+        """Every stage is planned and run with its whole backward, under schedules with I and W, too."""
+        model, batch = training_models.save("mlp")
+        command = ["pipe-compile", model, "--train", "--stages", 4, "--inputs", batch, "--cost", "analytic", "--recompute", "never", "--microbatches", 4,
+                   "--schedule", "zb-h1"]
+        why = "asked by --split-backward off"
+        report = json.loads(self.pipec(0, *command, "--split-backward", "off", "-o", "whole.pipe", "--force", "--json").out)
+        self.assertEqual(report["options"]["split_backward"], "off")
+        self.assertIn(f"no stage splits its backward: {why}", report["notes"])
+        self.assertRegex(" ".join(report["tested"]), r"the loss and \d+ gradients have the same bits as the source's, in .*, with whole backwards\b")
+        training = e2e.plan("whole.pipe")["training"]
+        self.assertEqual(training["why_whole"], [why] * 4)
+        for costs in training["costs"]:
+            self.assertGreater(costs["input_grad_ns"], 0)
+            self.assertEqual((costs["weight_grad_ns"], costs["freed_by_input_grad_bytes"]), (0, costs["kept_bytes"]))
+        text = self.pipec(0, "pipe-inspect", "whole.pipe").out
+        self.assertIn(f"no stage splits its backward: {why}\n", text)
+        self.assertEqual(text.count("whole only"), 4)
+        run = ["--train", "--inputs", batch, "--microbatches", 4, "--steps", 2, "--optimizer", "sgd,lr=0.1,momentum=0.9", "--threads", 1, "--emit-grads", "g.pt",
+               "--output", "s.pt", "--force"]
+        self.pipec(0, "pipe-run", model, *run)
+        expected = torch.load("g.pt"), torch.load("s.pt")
+        for schedule in ("zb-h1", "zb-v", "1f1b"):
+            self.pipec(0, "pipe-run", "whole.pipe", *run, "--schedule", schedule, "--verify", "run")
+            self.sameBits(expected, (torch.load("g.pt"), torch.load("s.pt")), schedule)
+        report = json.loads(self.pipec(0, *command, "--split-backward", "on", "-o", "split.pipe", "--force", "--json").out)
+        self.assertEqual(e2e.plan("split.pipe")["training"]["why_whole"], [""] * 4)
+        self.assertRegex(" ".join(report["tested"]), "with whole and split backwards")
+        self.refused(2, "--split-backward: expected on or off, got maybe", *command, "--split-backward", "maybe", "-o", "no.pipe")
+        self.refused(2, "--split-backward: expected --train with it", "pipe-compile", e2e.MODELS / "mlp.pt", "--stages", 2, "--split-backward", "off", "-o", "no.pipe")
+
     def testModulesInsideControlFlow(self):
         """The planned stages name modules that are called in branches and loops, as the table of stages does."""
         torch.jit.script(odd_models.BranchesOfModules()).save("branches.pt")

@@ -82,6 +82,7 @@ TEST(PipelineUse, MovedFrom) {
   EXPECT_EQ(pipeline.peakMemoryBytes().size(), 0u);
   EXPECT_EQ(pipeline.microBatches() + pipeline.threads(), 0);
   EXPECT_EQ(pipeline.state().size() + pipeline.gradients().size(), 0u);
+  EXPECT_EQ(pipeline.optimizerState().size(), 0u);
   // NOLINTEND(bugprone-use-after-move)
   EXPECT_TRUE(succeeded(other.step(trainingBatch())));
 }

@@ -39,6 +39,9 @@ std::string sourceOf(const Training &how) {
   const std::string writes = "    self.seen.add_(1)\n";
   if (!how.writesState)
     source.erase(source.find(writes), writes.size());
+  const std::string shared = "self.w0.t()";
+  if (!how.sharesWeight)
+    source.replace(source.find(shared), shared.size(), "self.w6.t()");
   return source;
 }
 
@@ -51,7 +54,7 @@ std::vector<c10::IValue> trainingBatch() {
 
 std::string compileTrained(const Training &how, std::string *model) {
   std::vector<std::pair<std::string, at::Tensor>> parameters;
-  for (int64_t k = 0; k < 6; ++k)
+  for (int64_t k = 0; k < (how.sharesWeight ? 6 : 7); ++k)
     parameters.push_back(
         {fmt::format("w{}", k), ((at::arange(256, at::kFloat).view({16, 16}) + k) / 3)
                                     .sin()

@@ -19,8 +19,9 @@ struct Training {
   Tie::Mode tied = Tie::Mode::Transmit;
   RecomputeChoice recompute = RecomputeChoice::Never;
   std::string optimizer = "adamw,lr=0.01";
-  int64_t replicas = 1;    // which share four micro-batches
-  bool writesState = true; // replicas need a model that does not
+  int64_t replicas = 1;     // which share four micro-batches
+  bool writesState = true;  // replicas need a model that does not
+  bool sharesWeight = true; // w0 is in the first stage and in the last; else the last one has w6
 };
 
 std::vector<c10::IValue> trainingBatch();

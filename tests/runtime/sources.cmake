@@ -31,6 +31,7 @@ list(APPEND PIPEC_RUNTIME_SOURCES
   runtime/NotedMemory.cpp
   runtime/LayeredTraining.cpp
   runtime/RandomTablesTest.cpp
-  runtime/StableAddressesTest.cpp)
+  runtime/StableAddressesTest.cpp
+  runtime/RecomputeOrderTest.cpp)
 # Its operators new and delete are no other file's to inline, so it is compiled alone.
 set_source_files_properties(support/CountedNews.cpp PROPERTIES COMPILE_DEFINITIONS PIPEC_COUNTS_NEWS SKIP_PRECOMPILE_HEADERS ON)

@@ -149,6 +149,48 @@ TEST(PlanTraining, KeepsSharedWeightsAsTold) {
   }
 }
 
+TEST(PlanTraining, CountsWholeBackwardsAsInputGradients) {
+  const CostTable table = evenTable(12);
+  TrainingWishes wishes = onRanks(4);
+  wishes.cuts = std::vector<size_t>{3, 6, 9};
+  wishes.microBatches = 8;
+  wishes.recompute = RecomputeChoice::Never;
+  wishes.schedule = "zb-h1";
+  const PlannedTraining split = take(planTraining(table, wishes));
+  wishes.splitBackward = false;
+  const PlannedTraining whole = take(planTraining(table, wishes));
+  ASSERT_EQ(whole.stages.size(), 4u);
+  for (size_t s = 0; s < 4; ++s) {
+    const StageCosts &costs = whole.stages[s].costs;
+    EXPECT_EQ(costs.inputGrad, split.stages[s].costs.fullBackward());
+    EXPECT_EQ(costs.weightGrad, 0);
+    EXPECT_EQ(costs.heldByForward, split.stages[s].costs.heldByForward);
+    EXPECT_EQ(costs.freedByInputGrad, costs.heldByForward);
+    EXPECT_EQ(split.stages[s].costs.freedByInputGrad, 0);
+  }
+  EXPECT_GT(whole.stepNs, split.stepNs) << "no W fills the bubble";
+  EXPECT_LE(whole.peakBytes.front(), split.peakBytes.front());
+}
+
+/// With a recomputation an I that is whole frees what it has made once more and what was kept.
+TEST(PlanTraining, WholeBackwardsFreeAllAfterARecomputation) {
+  TrainingProblem problem;
+  problem.table = evenTable(12);
+  problem.ranks = 4;
+  problem.cluster = defaultCluster(4);
+  TrainingPoint point;
+  point.boundaries = {3, 6, 9};
+  for (const bool splits : {true, false}) {
+    problem.splitBackward = splits;
+    const StagedWork work = TrainingStages(problem).workOf(point);
+    const ScheduleCosts costs = tableCosts(work, std::vector<bool>(4, true));
+    for (size_t s = 0; s < 4; ++s) {
+      EXPECT_EQ(costs.stages[s].heldByForward, work.costs.keptToRecompute[s]);
+      EXPECT_EQ(costs.stages[s].freedByInputGrad, splits ? 0 : work.costs.keptToRecompute[s]);
+    }
+  }
+}
+
 /// Of numbers of micro-batches that are free but not tried, too.
 TEST(PlanTraining, TheBoundHoldsForEveryNumberOfMicroBatches) {
   const CostTable table = evenTable(12);

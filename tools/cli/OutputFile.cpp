@@ -18,7 +18,8 @@ llvm::Error refuseExisting(const StringOption &option, bool force) {
   if (force || !llvm::sys::fs::is_regular_file(option))
     return llvm::Error::success();
   return makeError(ExitCode::Usage,
-                   fmt::format("{}: {} exists", spelledOption(option.ArgStr), option.getValue()),
+                   fmt::format("{}: expected a new file, got {}, which exists",
+                               spelledOption(option.ArgStr), option.getValue()),
                    "pass --force to replace it");
 }
 

@@ -45,12 +45,10 @@ struct Line {
       now.leftNs -= std::chrono::nanoseconds(Clock::now() - eventAt).count();
     if (event.leftNs >= 0 && now.leftNs < 0)
       now.leftNs = 0;
-    std::string text = progressText(now);
     winsize size{};
     const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-    text.resize(std::min<size_t>(text.size(), known ? size.ws_col - 1 : 79));
     shown = true;
-    write("\r" + text + "\x1b[K");
+    write("\r" + progressText(now, known ? size.ws_col - 1 : 79) + "\x1b[K");
   }
 
   void serve() {
@@ -82,15 +80,26 @@ std::string aboutTime(int64_t ns) {
                        : fmt::format("about {} min left", (seconds + 30) / 60);
 }
 
+/// "[########............] ".
+std::string bar(size_t done, size_t total) {
+  constexpr size_t kWidth = 20;
+  const size_t filled = std::min(done, total) * kWidth / total;
+  return "[" + std::string(filled, '#') + std::string(kWidth - filled, '.') + "] ";
+}
+
 } // namespace
 
-std::string progressText(const ProgressEvent &event) {
+std::string progressText(const ProgressEvent &event, size_t columns) {
   std::string text = event.step;
   if (!event.unit.empty())
     text += event.total ? fmt::format(": {} of {} {}", event.done, event.total, event.unit)
                         : fmt::format(": {} {}", event.done, event.unit);
   if (event.leftNs >= 0)
     text += ", " + aboutTime(event.leftNs);
+  if (event.total)
+    if (std::string with = bar(event.done, event.total) + text; with.size() <= columns)
+      return with;
+  text.resize(std::min(text.size(), columns));
   return text;
 }
 

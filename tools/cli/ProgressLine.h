@@ -6,8 +6,9 @@
 
 namespace pipec {
 
-/// "running the source: 3 of 7 runs, about 12 s left".
-std::string progressText(const ProgressEvent &event);
+/// "[########............] running the source: 3 of 7 runs, about 12 s left", without the bar where
+/// the total is not known or that is longer than `columns`, and never longer than these.
+std::string progressText(const ProgressEvent &event, size_t columns);
 
 /// Draws the events of its callback and counts down the remaining time, if stderr is a terminal
 /// that can clear a line (TERM is not dumb). Otherwise the callback is empty. One at a time.

@@ -30,8 +30,10 @@ llvm::Error finishCase(CaseWriter &writer, const Plan &plan, const CompileComman
 llvm::Error refuseExistingCosts(const CompileCommand &command) {
   if (!command.emitCosts || command.force || !llvm::sys::fs::is_regular_file(*command.emitCosts))
     return llvm::Error::success();
-  return makeError(ExitCode::Usage, fmt::format("--emit-costs: {} exists", *command.emitCosts),
-                   "pass --force to replace it");
+  return makeError(
+      ExitCode::Usage,
+      fmt::format("--emit-costs: expected a new file, got {}, which exists", *command.emitCosts),
+      "pass --force to replace it");
 }
 
 llvm::Error writeCosts(const CompileCommand &command, const CompileReport &report) {

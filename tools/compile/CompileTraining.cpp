@@ -58,6 +58,12 @@ StringOption recompute("recompute",
                                 "a list (default: auto, those for which memory is too small)"),
                        cl::value_desc("never|always|except-last|auto|I,J,..."), cl::init("auto"),
                        cl::cat(compileCategory));
+StringOption splitBackward(
+    "split-backward",
+    cl::desc("with --train: off plans and runs the whole backward of every stage where a schedule "
+             "has its I, and nothing where it has its W (default: on, where the schedule has both "
+             "and the stage can)"),
+    cl::value_desc("on|off"), cl::init("on"), cl::cat(compileCategory));
 
 bool isScheduleTable() {
   return given(schedule) && (endsWith(schedule, ".csv") || llvm::sys::fs::exists(schedule));
@@ -100,7 +106,7 @@ llvm::Error readTraining(const CompileContext &context, CompileOptions &options)
   TRY(within(batch, 1, kMostMicroBatches));
   for (const cl::Option *option :
        {static_cast<cl::Option *>(&batch), static_cast<cl::Option *>(&recompute),
-        static_cast<cl::Option *>(&lossOutput),
+        static_cast<cl::Option *>(&splitBackward), static_cast<cl::Option *>(&lossOutput),
         static_cast<cl::Option *>(std::addressof(evaluation))})
     if (given(*option) && (context.infer || !given(loss)) && !train)
       return makeError(ExitCode::Usage,
@@ -124,6 +130,10 @@ llvm::Error readTraining(const CompileContext &context, CompileOptions &options)
                     schedule.getValue()),
         nearest.empty() ? "pipe-schedule --list names them" : "did you mean " + nearest + "?");
   options.recompute = TRY(recomputeFromText(recompute));
+  if (splitBackward != "on" && splitBackward != "off")
+    return failf(ExitCode::Usage, "--split-backward: expected on or off, got {}",
+                 splitBackward.getValue());
+  options.splitBackward = splitBackward == "on";
   options.mode = Mode::Train;
   options.batch = batch;
   options.evaluation = evaluation;
@@ -156,6 +166,8 @@ void noteTraining(const CompileContext &context, llvm::json::Object &object) {
   object["schedule"] = isTraining(context) && !given(schedule) ? "auto" : scheduleName();
   if (train)
     object["recompute"] = recompute.getValue();
+  if (given(splitBackward))
+    object["split_backward"] = splitBackward.getValue();
   if (evaluation)
     object["evaluation"] = true;
   if (given(batch))

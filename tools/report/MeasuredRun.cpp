@@ -57,9 +57,16 @@ public:
       return makeError(ExitCode::Unreadable, name_ + ": expected a trace that pipe-run wrote",
                        "pipe-run MODEL.pipe --trace FILE.json writes one");
     const int64_t ranks = integerOf(about, "ranks").value_or(0);
-    if (ranks < 1 || static_cast<size_t>(ranks) > plan_.stages.size())
+    const int64_t replicas = integerOf(about, "replicas").value_or(1); // earlier versions: none
+    if (ranks < 1 || replicas < 1 || ranks % replicas != 0)
+      return failf(ExitCode::Unreadable, "{}: expected ranks of {} replicas, got {}", name_,
+                   replicas, ranks);
+    if (static_cast<size_t>(ranks / replicas) > plan_.stages.size())
+      return failf(ExitCode::Usage, "{}: expected a trace of at most {} ranks{}, got {}", name_,
+                   plan_.stages.size(), replicas > 1 ? " per replica" : "", ranks / replicas);
+    if (ranks > kMostRanks)
       return failf(ExitCode::Usage, "{}: expected a trace of at most {} ranks, got {}", name_,
-                   plan_.stages.size(), ranks);
+                   kMostRanks, ranks);
     rows_.resize(2 * static_cast<size_t>(ranks));
     for (const llvm::json::Value &event : *events)
       if (const Object *object = event.getAsObject())
@@ -69,6 +76,7 @@ public:
 
 private:
   static constexpr size_t kMostBytes = size_t(1) << 30;
+  static constexpr int64_t kMostRanks = 4096; // as many as pipe-run has
 
   llvm::Error readEvent(const Object &event) {
     const Object *arguments = event.getObject("args");
@@ -127,6 +135,7 @@ private:
     MeasuredRun run;
     run.schedule = textOf(about, "schedule");
     run.microBatches = *about.getInteger("micro_batches");
+    run.replicas = integerOf(&about, "replicas").value_or(1);
     TRY(checkIsOfPlan());
     for (size_t r = 0; r < ranks; ++r) {
       const std::vector<TracedAction> &measured = rows_[r], &predicted = rows_[ranks + r];

@@ -7,14 +7,15 @@
 namespace pipec {
 
 struct MeasuredRun {
-  std::string schedule; // its name
-  int64_t microBatches = 0;
+  std::string schedule;       // its name
+  int64_t microBatches = 0;   // of each replica
+  int64_t replicas = 1;       // the first has the first ranks of `actions`, and so on
   Schedule actions;           // of both; transfers are left out
   Timing measured, predicted; // of `actions`
 };
 
 /// Reads a file that pipe-run --trace wrote for this plan. Errors: Unreadable, or Usage if the
-/// trace has more stages or ranks than the plan has stages.
+/// trace has more stages, or ranks in a replica, than the plan has stages.
 llvm::Expected<MeasuredRun> measuredRunFrom(llvm::StringRef text, const std::string &name,
                                             const Plan &plan);
 

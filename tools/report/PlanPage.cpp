@@ -1,6 +1,7 @@
 #include "tools/report/PlanPage.h"
 
 #include "ir/plan/PlanNames.h"
+#include "ir/plan/WholeBackwards.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 #include "tools/report/Markup.h"
@@ -176,12 +177,19 @@ private:
     html_ += "<div class=\"wide timeline\">\n" + drawSvg(schedule, timing, text) + "</div>\n";
   }
 
+  static std::string ofReplicas(const MeasuredRun &run) {
+    if (run.replicas == 1)
+      return "";
+    return fmt::format(" in each of {} replicas, whose ranks follow one another, {} each",
+                       run.replicas, run.actions.ranks.size() / static_cast<size_t>(run.replicas));
+  }
+
   void measured(const MeasuredRun &run) {
     section("measured", "A measured step");
     note(fmt::format(
-        "The last step of a run under {} with {}: {} from its first action to its last.",
+        "The last step of a run under {} with {}{}: {} from its first action to its last.",
         markupEscaped(run.schedule), counted(static_cast<size_t>(run.microBatches), "micro-batch"),
-        formatDuration(run.measured.makespan)));
+        ofReplicas(run), formatDuration(run.measured.makespan)));
     picture(run.actions, run.measured, 0);
     note(fmt::format("The same step simulated with the median times of its stages: {}. What the "
                      "measured step needs beyond that is the cost of the runtime, of sums over "

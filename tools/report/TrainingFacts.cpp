@@ -1,6 +1,7 @@
 #include "tools/report/TrainingFacts.h"
 
 #include "ir/plan/OutputPath.h"
+#include "ir/plan/WholeBackwards.h"
 #include "ir/schedule/NamedSchedule.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
@@ -143,16 +144,6 @@ Table trainedParametersTable(const Plan &plan) {
                   fmt::format("{}", fmt::join(parameter.otherNames, ", "))});
   }
   return table;
-}
-
-std::vector<std::string> wholeBackwards(const Plan &plan) {
-  std::vector<std::string> sentences;
-  if (plan.training)
-    for (size_t s = 0; s < plan.training->whyWhole.size(); ++s)
-      if (!plan.training->whyWhole[s].empty())
-        sentences.push_back(
-            fmt::format("stage {} cannot split its backward: {}", s, plan.training->whyWhole[s]));
-  return sentences;
 }
 
 void printTrainingFacts(llvm::raw_ostream &out, const Plan &plan, const Schedule &rows,

@@ -19,8 +19,6 @@ std::string tiedText(const Plan &plan);
 Table trainingStagesTable(const Plan &plan, const Schedule &rows);
 /// Every trained parameter with its stages and its owner. Empty for a plan without a training.
 Table trainedParametersTable(const Plan &plan);
-/// "stage 1 cannot split its backward: ...", one sentence per stage that cannot.
-std::vector<std::string> wholeBackwards(const Plan &plan);
 
 /// Both tables, the loss, and the expected step. Prints nothing for a plan without a training.
 /// `timing`: of all micro-batches.

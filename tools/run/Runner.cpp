@@ -137,7 +137,7 @@ llvm::Expected<Runner> referenceRunner(const RunCommand &command, RunReport &rep
                   return reference->notes();
                 },
                 std::move(trainer),
-                [number = options.microBatches] { return number; },
+                [reference] { return reference->microBatches(); },
                 1,
                 0,
                 1,

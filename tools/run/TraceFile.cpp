@@ -78,6 +78,7 @@ std::string traceFile(const RunTrace &trace, const SimulatedRun &predicted,
   return writer.text(Object{{"schedule", schedule},
                             {"simulated", false},
                             {"ranks", static_cast<int64_t>(ranks)},
+                            {"replicas", static_cast<int64_t>(trace.shape.replicas)},
                             {"micro_batches", trace.shape.microBatches},
                             {"step_ns", stepNs},
                             {"predicted_step_ns", predicted.makespan}});
