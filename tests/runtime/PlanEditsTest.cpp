@@ -17,6 +17,8 @@
 #include "tests/support/TestModels.h"
 
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Dict.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -265,6 +267,8 @@ TEST(PlanEdits, OfATrainingAreFound) {
     Training how;
     how.schedule = "1f1b";
     how.tied = mode;
+    if (mode == Tie::Mode::Replicate)
+      how.recompute = RecomputeChoice::Always;
     tryEdits(Edited(compileTrained(how), stepOf),
              {kFreeOfTrainings, "(training|ties).*|channels.*[.](requires_grad|skip)"}, used);
   }
