@@ -26,7 +26,7 @@ enum class ActionKind : uint8_t {
   Reshard,
   ReduceGrad,
 };
-/// The most stages, micro-batches and ranks of a table; so their sums and products are numbers, too.
+/// The most stages, micro-batches and ranks of a table, so that sums and products do not overflow.
 constexpr int64_t kMostInTable = int64_t(1) << 20;
 
 /// True for the actions that occupy a rank: forward, backward in one or two pieces, recompute.

@@ -179,7 +179,8 @@ TEST(Plan, ATrainingIsVerified) {
       {[](Plan &plan) {
          plan.training->parameters[1].uses = {{0, 1}};
        },
-       "training: parameter shared: uses: expected one of stage 2, which has it as shared, got none"},
+       "training: parameter shared: uses: expected one of stage 2, which has it as shared, got "
+       "none"},
       {[](Plan &plan) { plan.training->parameters.pop_back(); },
        "2 faults: stage 0, attribute shared: requires a gradient, but is none of the trained "
        "parameters; stage 2, attribute shared: requires a gradient"},
@@ -211,6 +212,12 @@ TEST(Plan, ATrainingIsVerified) {
                                       {"shared", {}, "float32", {2}, {1}, {{2, 1}}}};
        },
        "tie 1 (first): expected one parameter, got weights of first, shared"},
+      {[](Plan &plan) {
+         plan.channels[2].from = {0, 0};
+         plan.stages[0].outputs[0].channels = {0, 2};
+         plan.stages[0].outputs.erase(plan.stages[0].outputs.begin() + 1);
+       },
+       "channel 2 (c2): requires_grad: expected true as channel 0 (c0) has it, got false"},
       {[](Plan &plan) {
          plan.training->loss = 1;
        },
