@@ -27,6 +27,9 @@ llvm::Error checkNumbers(const PipelineOptions &options) {
     if (number < 0)
       return failf(ExitCode::Usage, "{}: expected at least 1, or 0 for the default, got {}", name,
                    number);
+  if (options.microBatches > kMostInTable)
+    return failf(ExitCode::Usage, "microBatches: expected at most {}, got {}", kMostInTable,
+                 options.microBatches);
   if (options.threads > kMostThreads)
     return failf(ExitCode::Usage, "threads: expected at most {}, got {}", kMostThreads,
                  options.threads);

@@ -86,6 +86,8 @@ private:
       return withContext(facts.takeError(), stageName(s));
     if (llvm::Error error = checkStage(plan_.stages[s], *facts))
       return withContext(std::move(error), stageName(s));
+    if (llvm::Error error = checkTrained(plan_, s, *facts))
+      return withContext(std::move(error), stageName(s));
     facts_.push_back(std::move(*facts));
     TRY(noteWeights(s, module));
     std::shared_ptr<Graph> graph = graphOf(module, "pipec_forward");
@@ -105,14 +107,27 @@ private:
         return withContext(value.takeError(), stageName(s));
       values.push_back(*value);
       TRY(checkOtherNames(s, entries[i], *value, module));
-      std::string line =
-          attributeLine(entries[i].name, entries[i].kind, contentOf(entries[i].name, *value));
+      const std::string content = contentOf(entries[i].name, *value);
+      TRY(noteTrained(s, i, content));
+      std::string line = attributeLine(entries[i].name, entries[i].kind, content);
       auto [known, inserted] = weights_.try_emplace(entries[i].name, line);
       if (!inserted && known->second != line)
         return differentCopy(s, entries[i].name, known->second, line);
       TRY(noteObjects(s, entries[i].name, *value));
     }
     values_.push_back(std::move(values));
+    return llvm::Error::success();
+  }
+
+  /// The copies of a parameter have other names in other stages, but one value.
+  llvm::Error noteTrained(size_t s, size_t i, const std::string &content) {
+    const PortRef use{s, i};
+    for (size_t p = 0; plan_.training && p < plan_.training->parameters.size(); ++p)
+      if (llvm::is_contained(plan_.training->parameters[p].uses, use)) {
+        auto [known, inserted] = trained_.try_emplace(p, content);
+        if (!inserted && known->second != content)
+          return differentCopy(s, plan_.stages[s].attributes[i].name, known->second, content);
+      }
     return llvm::Error::success();
   }
 
@@ -314,6 +329,7 @@ private:
   const KnownWeights &known_;
   const StableBytes *stable_;
   std::map<std::string, std::string> weights_, objects_;
+  std::map<size_t, std::string> trained_; // the content of trained parameters, by number
   std::vector<std::vector<c10::IValue>> values_;       // by stage and attribute
   mutable std::vector<std::vector<int64_t>> memories_; // their memory, once requested
   std::vector<size_t> sharers_;                        // of each attribute's value, in its stage

@@ -7,6 +7,8 @@
 #include "ir/text/CanonicalText.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <fmt/ranges.h>
+
 namespace pipec {
 
 namespace {
@@ -84,7 +86,33 @@ llvm::Error checkEffects(const StagePlan &plan, const StageFacts &facts) {
   return llvm::Error::success();
 }
 
+/// Whether the strides lead to the same elements: that of a dimension with one of them is free.
+bool sameStrides(const TrainedParameter &said, const StageFacts::Attribute &shown) {
+  for (size_t d = 0; d < said.shape.size(); ++d)
+    if (said.shape[d] > 1 && said.strides[d] != shown.strides[d])
+      return false;
+  return true;
+}
+
 } // namespace
+
+llvm::Error checkTrained(const Plan &plan, size_t stage, const StageFacts &facts) {
+  if (!plan.training)
+    return llvm::Error::success();
+  for (const TrainedParameter &said : plan.training->parameters)
+    for (const PortRef &use : said.uses) {
+      if (use.stage != stage || plan.stages[stage].attributes[use.port].channel)
+        continue; // its owner has it
+      const StageFacts::Attribute &shown = *facts.attributes[use.port];
+      if (said.dtype != shown.dtype || said.shape != shown.shape || !sameStrides(said, shown))
+        return differs("attribute {}: expected {}[{}] with strides [{}] as trained parameter {}, "
+                       "got {}[{}] with strides [{}]",
+                       plan.stages[stage].attributes[use.port].name, said.dtype,
+                       fmt::join(said.shape, ", "), fmt::join(said.strides, ", "), said.name,
+                       shown.dtype, fmt::join(shown.shape, ", "), fmt::join(shown.strides, ", "));
+    }
+  return llvm::Error::success();
+}
 
 llvm::Error checkStage(const StagePlan &plan, const StageFacts &facts) {
   for (auto *check : {checkArguments, checkResults, checkAttributes, checkEffects})

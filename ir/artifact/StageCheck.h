@@ -9,4 +9,8 @@ namespace pipec {
 /// and both values.
 llvm::Error checkStage(const StagePlan &plan, const StageFacts &facts);
 
+/// Compares the trained parameters that the stage holds with its file, which checkStage() accepts.
+/// Errors: as there.
+llvm::Error checkTrained(const Plan &plan, size_t stage, const StageFacts &facts);
+
 } // namespace pipec

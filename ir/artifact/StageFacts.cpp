@@ -7,6 +7,7 @@
 #include "ir/WholeNumbers.h"
 #include "ir/support/Try.h"
 #include "ir/text/CanonicalText.h"
+#include "ir/text/TensorText.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/api/module.h>
@@ -56,8 +57,17 @@ StageFacts::Attribute factsOf(const Slot &slot) {
   StageFacts::Attribute facts;
   facts.kind = kindOf(slot);
   if (slot.value.isTensor() && slot.value.toTensor().defined()) {
-    facts.requiresGrad = slot.value.toTensor().requires_grad();
-    facts.bytes = byteCount(slot.value.toTensor());
+    const at::Tensor &tensor = slot.value.toTensor();
+    facts.requiresGrad = tensor.requires_grad();
+    facts.bytes = byteCount(tensor);
+    if (llvm::Expected<std::string> dtype = dtypeText(tensor.scalar_type());
+        dtype && facts.requiresGrad && tensor.layout() == at::kStrided) {
+      facts.dtype = *dtype;
+      facts.shape = tensor.sizes().vec();
+      facts.strides = tensor.strides().vec();
+    } else if (!dtype) {
+      llvm::consumeError(dtype.takeError()); // quantised
+    }
   }
   return facts;
 }

@@ -29,6 +29,8 @@ struct StageFacts {
     AttributeKind kind = AttributeKind::Value;
     bool requiresGrad = false;
     int64_t bytes = 0;
+    std::string dtype; // of a tensor that requires a gradient, as its sizes and strides
+    std::vector<int64_t> shape, strides;
   };
   std::vector<Argument> arguments;  // of pipec_forward, without self
   std::vector<std::string> results; // types of what it returns

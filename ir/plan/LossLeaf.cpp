@@ -17,9 +17,7 @@ bool hasOneElement(const TensorSpec &tensor) {
   return llvm::all_of(tensor.shape, [](const Dim &dim) { return dim == Dim{.constant = 1}; });
 }
 
-namespace {
-
-bool isLoss(const OutputLeaf &leaf) {
+bool mayBeLoss(const OutputLeaf &leaf) {
   const TensorSpec &tensor = leaf.tensor;
   const llvm::StringRef dtype = tensor.dtype;
   if (!tensor.known) // without an example
@@ -27,8 +25,7 @@ bool isLoss(const OutputLeaf &leaf) {
   return leaf.type == "Tensor" && hasOneElement(tensor) && dtype.contains("float");
 }
 
-/// A number of elements.
-bool isCount(const OutputLeaf &leaf) {
+bool mayBeCount(const OutputLeaf &leaf) {
   if (leaf.type == "int" || leaf.type == "float")
     return true;
   const llvm::StringRef dtype = leaf.tensor.dtype;
@@ -36,9 +33,12 @@ bool isCount(const OutputLeaf &leaf) {
          (!leaf.tensor.known || (hasOneElement(leaf.tensor) && !dtype.contains("complex")));
 }
 
+namespace {
+
 bool isWholeNumber(const OutputLeaf &leaf) {
   return leaf.type == "int" ||
-         (isCount(leaf) && leaf.tensor.known && llvm::StringRef(leaf.tensor.dtype).contains("int"));
+         (mayBeCount(leaf) && leaf.tensor.known &&
+          llvm::StringRef(leaf.tensor.dtype).contains("int"));
 }
 
 /// Of an example of one sample, a tensor of shape [1] may be the label of that sample.
@@ -58,7 +58,7 @@ std::string lossesOf(const Signature &signature) {
   std::vector<std::string> names;
   const std::vector<std::string> paths = outputPaths(signature);
   for (size_t l = 0; l < paths.size(); ++l)
-    if (isLoss(signature.leaves[l]))
+    if (mayBeLoss(signature.leaves[l]))
       names.push_back(paths[l]);
   return llvm::join(names, ", ");
 }
@@ -90,7 +90,7 @@ llvm::Expected<LossLeaves> leavesOfPath(const Signature &signature, const std::s
   if (!found)
     return withContext(found.takeError(), "--loss-output");
   leaves.count = *found;
-  if (leaves.loss == leaves.count || !isCount(signature.leaves[*leaves.count]))
+  if (leaves.loss == leaves.count || !mayBeCount(signature.leaves[*leaves.count]))
     return makeError(ExitCode::Usage,
                      fmt::format("--loss-output: expected {} to be the count of a sum, one number, "
                                  "got {}",
@@ -136,7 +136,8 @@ std::string waysToName(const Signature &signature) {
     return "no result is a floating-point number: return the loss, or pass a module that computes "
            "it with --loss LOSS.pt";
   std::string ways = "pass --loss-output with one of " + losses;
-  if (signature.leaves.size() == 2 && isLoss(signature.leaves[0]) && isCount(signature.leaves[1]))
+  if (signature.leaves.size() == 2 && mayBeLoss(signature.leaves[0]) &&
+      mayBeCount(signature.leaves[1]))
     ways += fmt::format(", or {},{} for a sum and its count", outputPath(signature, 0),
                         outputPath(signature, 1));
   return ways;
@@ -154,7 +155,7 @@ llvm::Error severalResults(const Signature &signature) {
 
 bool mayBePair(const Signature &signature) {
   return signature.outputs.kind == OutputTree::Kind::Tuple && signature.leaves.size() == 2 &&
-         signature.outputs.children.size() == 2 && isLoss(signature.leaves[0]) &&
+         signature.outputs.children.size() == 2 && mayBeLoss(signature.leaves[0]) &&
          isWholeNumber(signature.leaves[1]);
 }
 
@@ -176,7 +177,7 @@ llvm::Expected<LossLeaves> lossLeaves(const Signature &signature, const std::str
     return severalResults(signature);
   }
   const std::string losses = lossesOf(signature);
-  if (!isLoss(signature.leaves[leaves.loss]))
+  if (!mayBeLoss(signature.leaves[leaves.loss]))
     return makeError(ExitCode::Usage,
                      fmt::format("--train: expected {} to be the loss, one floating-point number, "
                                  "got {}",

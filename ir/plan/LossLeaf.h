@@ -9,6 +9,11 @@ namespace pipec {
 /// these as a loss.
 bool hasOneElement(const TensorSpec &tensor);
 
+/// Whether a result may be the loss: a floating-point tensor of one element, as far as it is known.
+bool mayBeLoss(const OutputLeaf &leaf);
+/// Whether a result may count the elements of a loss: one number, as far as it is known.
+bool mayBeCount(const OutputLeaf &leaf);
+
 /// The output leaves that are the loss: one number, or a pair of a sum and the count of what it
 /// sums.
 struct LossLeaves {

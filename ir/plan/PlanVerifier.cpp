@@ -39,16 +39,20 @@ public:
     TRY(header());
     TRY(verifySignature(plan_));
     TRY(features());
-    using Step = llvm::Error (Verifier::*)();
-    for (Step step : {&Verifier::ranks, &Verifier::files, &Verifier::stagePorts})
-      TRY((this->*step)());
-    TRY(verifyWeights(plan_));
-    for (Step step : {&Verifier::channels, &Verifier::leaves})
-      TRY((this->*step)());
-    TRY(verifyTies(plan_));
-    TRY(verifyTraining(plan_));
-    TRY(chain());
-    return verifyObligations(plan_);
+    faults_.note(ranks());
+    faults_.note(files());
+    stagePorts();
+    verifyWeights(plan_, faults_);
+    channels();
+    // The others look up what indices name.
+    if (indicesExist()) {
+      faults_.note(leaves());
+      verifyTies(plan_, faults_);
+      verifyTraining(plan_, faults_);
+      faults_.note(chain());
+    }
+    faults_.note(verifyObligations(plan_));
+    return faults_.take();
   }
 
 private:
@@ -120,16 +124,41 @@ private:
     return llvm::Error::success();
   }
 
-  llvm::Error stagePorts() {
-    Faults faults;
+  /// Whether every index of a port, an attribute and a channel is in range of the list that it is
+  /// for. One that is not has been noted with its place.
+  bool indicesExist() const {
+    const size_t channels = plan_.channels.size();
+    for (const StagePlan &stage : plan_.stages) {
+      for (const StageInput &port : stage.inputs)
+        if (port.index >= (port.kind == StageInput::Kind::Channel ? channels
+                                                                  : plan_.signature.inputs.size()))
+          return false;
+      for (const StageOutput &port : stage.outputs)
+        if (llvm::any_of(port.channels, [&](size_t c) { return c >= channels; }) ||
+            llvm::any_of(port.leaves, [&](size_t l) { return l >= plan_.signature.leaves.size(); }))
+          return false;
+      for (const StageAttribute &attribute : stage.attributes)
+        if (attribute.channel &&
+            (*attribute.channel >= channels ||
+             plan_.channels[*attribute.channel].kind != Channel::Kind::Weight))
+          return false;
+    }
+    return llvm::all_of(plan_.channels, [&](const Channel &it) {
+      return it.from.stage < stages_ &&
+             it.from.port < (it.kind == Channel::Kind::Weight
+                                 ? plan_.stages[it.from.stage].attributes.size()
+                                 : plan_.stages[it.from.stage].outputs.size());
+    });
+  }
+
+  void stagePorts() {
     for (size_t s = 0; s < stages_; ++s) {
       const StagePlan &stage = plan_.stages[s];
       for (size_t p = 0; p < stage.inputs.size(); ++p)
-        faults.note(inputPort(s, p));
+        faults_.note(inputPort(s, p));
       for (size_t p = 0; p < stage.outputs.size(); ++p)
-        faults.note(outputPort(s, p));
+        faults_.note(outputPort(s, p));
     }
-    return faults.take();
   }
 
   llvm::Error inputPort(size_t s, size_t p) {
@@ -201,12 +230,10 @@ private:
     return llvm::Error::success();
   }
 
-  llvm::Error channels() {
-    Faults faults;
+  void channels() {
     std::set<std::string> names;
     for (size_t c = 0; c < plan_.channels.size(); ++c)
-      faults.note(channelOf(c, names));
-    return faults.take();
+      faults_.note(channelOf(c, names));
   }
 
   llvm::Error channelOf(size_t c, std::set<std::string> &names) {
@@ -342,6 +369,7 @@ private:
 
   const Plan &plan_;
   size_t stages_;
+  Faults faults_;
 };
 
 } // namespace

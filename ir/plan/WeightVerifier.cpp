@@ -20,24 +20,23 @@ namespace {
 
 class WeightVerifier {
 public:
-  explicit WeightVerifier(const Plan &plan) : plan_(plan) {}
+  WeightVerifier(const Plan &plan, Faults &faults) : plan_(plan), faults_(faults) {}
 
-  llvm::Error run() {
+  void run() {
     for (size_t s = 0; s < plan_.stages.size(); ++s)
-      TRY(stage(s));
-    return llvm::Error::success();
+      stage(s);
   }
 
 private:
-  llvm::Error stage(size_t s) {
+  void stage(size_t s) {
     const StagePlan &stage = plan_.stages[s];
     if (stage.nodes < 0 || stage.parameterBytes < 0 || stage.costFlops < 0)
-      return bad("stage {}: a count is negative", s);
+      faults_.note(bad("stage {}: a count is negative", s));
     std::set<std::string> names;
     int64_t bytes = 0;
     std::vector<std::string> written;
     for (size_t a = 0; a < stage.attributes.size(); ++a) {
-      TRY(weight(s, a, names));
+      faults_.note(weight(s, a, names));
       const StageAttribute &it = stage.attributes[a];
       if (it.kind == AttributeKind::Parameter && !it.channel)
         __builtin_add_overflow(bytes, it.bytes, &bytes); // then it is not the sum either
@@ -48,11 +47,11 @@ private:
     for (size_t c : stage.weightChannelsOut)
       if (c >= plan_.channels.size() || plan_.channels[c].kind != Channel::Kind::Weight ||
           plan_.channels[c].from.stage != s || !out.insert(c).second)
-        return bad("stage {}: sends weight channel {}, which does not start here", s, c);
+        faults_.note(bad("stage {}: sends weight channel {}, which does not start here", s, c));
     if (bytes != stage.parameterBytes)
-      return bad("stage {}: parameter bytes: expected {}, the sum of its parameters, got {}", s,
-                 bytes, stage.parameterBytes);
-    return effects(s, names, written);
+      faults_.note(bad("stage {}: parameter bytes: expected {}, the sum of its parameters, got {}",
+                       s, bytes, stage.parameterBytes));
+    faults_.note(effects(s, names, written));
   }
 
   llvm::Error effects(size_t s, const std::set<std::string> &names,
@@ -95,6 +94,7 @@ private:
   }
 
   const Plan &plan_;
+  Faults &faults_;
   int64_t nextRandom_ = 0;
 };
 
@@ -102,14 +102,12 @@ class TieVerifier {
 public:
   explicit TieVerifier(const Plan &plan) : plan_(plan) {}
 
-  llvm::Error run() {
-    Faults faults;
+  void run(Faults &faults) {
     for (size_t t = 0; t < plan_.ties.size(); ++t)
       faults.note(tie(t));
     for (size_t s = 0; s < plan_.stages.size(); ++s)
       for (size_t a = 0; a < plan_.stages[s].attributes.size(); ++a)
         faults.note(shared(s, a));
-    return faults.take();
   }
 
 private:
@@ -212,8 +210,10 @@ private:
 
 } // namespace
 
-llvm::Error planparts::verifyWeights(const Plan &plan) { return WeightVerifier(plan).run(); }
+void planparts::verifyWeights(const Plan &plan, Faults &faults) {
+  WeightVerifier(plan, faults).run();
+}
 
-llvm::Error planparts::verifyTies(const Plan &plan) { return TieVerifier(plan).run(); }
+void planparts::verifyTies(const Plan &plan, Faults &faults) { TieVerifier(plan).run(faults); }
 
 } // namespace pipec

@@ -38,10 +38,13 @@ bool hasMicroBatch(ActionKind kind) {
          kind != ActionKind::ReduceGrad;
 }
 
-/// Digits only, no leading zeros: one text for one number.
+/// Digits only, no leading zeros: one text for one number. Those that are too large are one number.
 bool parseNumber(llvm::StringRef text, int64_t &number) {
-  return !text.empty() && llvm::all_of(text, llvm::isDigit) &&
-         (text.size() == 1 || text[0] != '0') && !text.getAsInteger(10, number);
+  if (text.empty() || !llvm::all_of(text, llvm::isDigit) || (text.size() > 1 && text[0] == '0'))
+    return false;
+  if (text.getAsInteger(10, number))
+    number = INT64_MAX;
+  return true;
 }
 
 } // namespace
@@ -63,9 +66,14 @@ llvm::Expected<Action> parseAction(llvm::StringRef text) {
   if (at != llvm::StringRef::npos && parseNumber(text.take_front(at), stage))
     for (const KindName &row : kKinds) {
       llvm::StringRef rest = text.drop_front(at);
-      if (rest.consume_front(row.name) &&
-          (hasMicroBatch(row.kind) ? parseNumber(rest, microBatch) : rest.empty()))
-        return Action{row.kind, static_cast<size_t>(stage), microBatch};
+      if (!rest.consume_front(row.name) ||
+          !(hasMicroBatch(row.kind) ? parseNumber(rest, microBatch) : rest.empty()))
+        continue;
+      if (std::max(stage, microBatch) >= kMostInTable)
+        return failf(ExitCode::BadArtifact,
+                     "action \"{}\": expected a stage and a micro-batch below {}",
+                     text.take_front(40).str(), kMostInTable);
+      return Action{row.kind, static_cast<size_t>(stage), microBatch};
     }
   const std::string shown = text.take_front(40).str();
   for (llvm::StringRef newer : kNewer)
@@ -139,6 +147,9 @@ llvm::Expected<Schedule> scheduleFromCsv(llvm::StringRef text) {
     auto [row, rest] = text.split('\n');
     text = rest;
     row.consume_back("\r"); // the line ends of Python's csv module
+    if (schedule.ranks.size() == static_cast<size_t>(kMostInTable))
+      return failf(ExitCode::BadArtifact, "schedule: expected at most {} ranks, got more lines",
+                   kMostInTable);
     std::vector<Action> &actions = schedule.ranks.emplace_back();
     std::vector<uint32_t> &idle = schedule.idle.emplace_back();
     llvm::SmallVector<llvm::StringRef, 64> cells;

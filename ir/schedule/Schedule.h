@@ -26,6 +26,9 @@ enum class ActionKind : uint8_t {
   Reshard,
   ReduceGrad,
 };
+/// The most stages, micro-batches and ranks of a table, so that sums and products do not overflow.
+constexpr int64_t kMostInTable = int64_t(1) << 20;
+
 /// True for the actions that occupy a rank: forward, backward in one or two pieces, recompute.
 bool isCompute(ActionKind kind);
 
@@ -44,6 +47,7 @@ struct Action {
 static_assert(sizeof(Action) <= 24, "a table of a thousand ranks has tens of millions of them");
 /// The action alone; toCsv writes pairs.
 std::string toString(const Action &action);
+/// Errors: BadArtifact, also for a number that is not below kMostInTable.
 llvm::Expected<Action> parseAction(llvm::StringRef text);
 
 /// ranks[r]: the actions of rank r in order.

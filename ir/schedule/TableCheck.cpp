@@ -53,6 +53,10 @@ private:
     for (const std::vector<Action> &rank : schedule_.ranks)
       for (const Action &action : rank)
         if (isCompute(action.kind)) {
+          if (action.stage >= static_cast<size_t>(kMostInTable) || action.microBatch < 0 ||
+              action.microBatch >= kMostInTable)
+            return bad(fmt::format("{}: expected a stage and a micro-batch below {}",
+                                   toString(action), kMostInTable));
           ++actions;
           shape_.stages = std::max(shape_.stages, action.stage + 1);
           shape_.microBatches = std::max(shape_.microBatches, action.microBatch + 1);

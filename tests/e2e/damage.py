@@ -5,6 +5,8 @@ import os
 import shutil
 from pathlib import Path
 
+import torch
+
 import e2e
 
 MODEL, INPUTS = e2e.MODELS / "mlp.pt", e2e.MODELS / "mlp.inputs.pt"
@@ -22,6 +24,7 @@ def manifest(artifact):
 
 class Artifact(e2e.Case):
     """Each test damages a fresh copy."""
+    whole = "whole.pipe"
 
     @classmethod
     def setUpClass(cls):
@@ -33,7 +36,7 @@ class Artifact(e2e.Case):
     def setUp(self):
         self.artifact = Path("damaged.pipe")
         shutil.rmtree(self.artifact, ignore_errors=True)
-        shutil.copytree("whole.pipe", self.artifact)
+        shutil.copytree(self.whole, self.artifact)
 
     def refusedByAll(self, *saying, code=DAMAGED):
         for tool, options in TOOLS:
@@ -170,6 +173,74 @@ EDITS = {
     "attribute that the stage lacks": lambda plan: plan["stages"][0]["attributes"][0].update(name="layers.77.weight"),
     "weight that is never passed": lambda plan: plan["stages"][0]["attributes"][0].update(uses=0),
 }
+
+
+class Tied(torch.nn.Module):
+    """Two weights with two names each, and two skips."""
+
+    def __init__(self):
+        super().__init__()
+        self.l = torch.nn.ModuleList(torch.nn.Linear(8, 8) for _ in range(6))
+        self.l[4].weight, self.l[5].weight = self.l[0].weight, self.l[1].weight
+
+    def forward(self, x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+        k = x
+        j = x
+        for i, m in enumerate(self.l):
+            x = torch.tanh(m(x))
+            if i == 0:
+                k = x
+            if i == 1:
+                j = x
+        return torch.nn.functional.mse_loss(x + k * j, t)
+
+
+def shorter(plan):
+    for parameter in plan["training"]["parameters"]:
+        parameter["uses"] = parameter["uses"][:1]
+
+
+def several(plan):
+    plan["ties"][0].update(owner=4)
+    plan["channels"][0].update(skip=not plan["channels"][0]["skip"])
+    plan["training"]["parameters"].pop()
+
+
+# Each would train another model without a word: a gradient that is not added, a parameter that is not trained.
+TRAININGS = {
+    "no ties": (lambda plan: plan.update(ties=[]), "l.0.weight"),
+    "a tie is left out": (lambda plan: plan["ties"].pop(), "l.1.weight"),
+    "a use is left out": (shorter, "parameter l.0.weight"),
+    "a name is left out": (lambda plan: plan["training"]["parameters"][0].update(other_names=[]), "l.4.weight"),
+    "a parameter is left out": (lambda plan: plan["training"]["parameters"].pop(3), "attribute l.1.bias: requires a gradient, but is none of the trained parameters"),
+    "another shape": (lambda plan: plan["training"]["parameters"][0].update(shape=[8, 9]), "parameter l.0.weight: shape: expected one of 256 bytes"),
+    "other strides": (lambda plan: plan["training"]["parameters"][0].update(strides=[1, 8]), "strides [1, 8] as trained parameter l.0.weight, got float32[8, 8] with strides [8, 1]"),
+    "several faults": (several, ["faults: ", "channel 0 ", "skip: expected", "owner: expected its first stage, 0, got 4", "l.5.bias: requires a gradient"]),
+}
+
+
+class Trainings(Artifact):
+    whole = "transmit.pipe"
+
+    @classmethod
+    def setUpClass(cls):
+        torch.manual_seed(1)
+        torch.jit.script(Tied()).save("tied.pt")
+        torch.save((torch.randn(8, 8), torch.randn(8, 8)), "tied.batch.pt")
+        for tied in ("transmit", "replicate"):
+            made = e2e.run("pipe-compile", "tied.pt", "--train", "--at", "l.1,l.2,l.3,l.4,l.5", "--inputs", "tied.batch.pt", "--cost", "analytic", "--schedule", "1f1b",
+                           "--tied", tied, "-o", f"{tied}.pipe", "--force")
+            assert made.code == 0, made.err
+
+    def testEdits(self):
+        for tied in ("transmit", "replicate"):
+            self.whole = f"{tied}.pipe"
+            for what, (edit, saying) in TRAININGS.items():
+                self.setUp()
+                self.editPlan(edit)
+                for command in (["pipe-check"], ["pipe-run", "--train", "--inputs", "tied.batch.pt"]):
+                    with self.subTest(tied=tied, plan=what, tool=command[0]):
+                        self.pipec(DAMAGED, command[0], self.artifact, *command[1:], saying=saying)
 
 
 class Plans(Artifact):

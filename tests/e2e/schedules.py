@@ -279,6 +279,10 @@ class Schedules(e2e.Case):
         document = self.document("no-table.csv", code=3)
         self.assertIs(document["valid"], False)
         self.assertIn("line 1, column 1", document["why"])
+        for text in ("0F0,0B0,0F9223372036854775807", "0F0,0B0,9223372036854775807F0", "0F0,0B0,99999999999999999999F0", "0F0,0B0,0RECV_B9223372036854775807"):
+            Path("large.csv").write_text(text + "\n")
+            document = self.document("large.csv", code=3)
+            self.assertEqual(document["why"], f'schedule: line 1, column 3: action "{text.split(",")[2]}": expected a stage and a micro-batch below 1048576')
 
     def testNothingIsOverwritten(self):
         Path("mine.svg").write_text("mine")

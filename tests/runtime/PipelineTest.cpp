@@ -307,6 +307,9 @@ TEST(PipelineOptions, NumbersThatCannotBeAreNamed) {
   options.dynamic = -1;
   refused("dynamic: expected at least 1, or 0 for the default, got -1", options);
   options = {};
+  options.microBatches = INT64_MAX;
+  refused("microBatches: expected at most 1048576, got 9223372036854775807", options);
+  options = {};
   options.threads = 1025;
   refused("threads: expected at most 1024, got 1025", options);
   options = {};

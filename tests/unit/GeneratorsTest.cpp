@@ -261,7 +261,8 @@ TEST(TableCheck, refusesWhatIsNoSchedule) {
        "1RECV_F1 has no 0SEND_F1 on rank 0"},
       {"0F0,0SEND_F0,0RECV_B0,0B0\n1F0,1RECV_F0,1B0,1SEND_B0\n", "rank 1: 1F0 precedes 1RECV_F0"},
       {"\n\n", "expected actions, got none"},
-      {"99999999F0\n", "expected at least as many actions"},
+      {"1048575F0\n", "expected at least as many actions"},
+      {"0F1048575\n", "1 stages and 1048576 micro-batches: expected at least as many actions"},
   };
   for (auto [table, message] : tables)
     EXPECT_TRUE(failedWith(checkTable(llvm::cantFail(scheduleFromCsv(table)), nullptr),
@@ -271,6 +272,19 @@ TEST(TableCheck, refusesWhatIsNoSchedule) {
   EXPECT_TRUE(failedWith(timeSchedule(deadlock, equalCosts({1, 1, 1, 1, 0}, 0, 2, 1)),
                          ExitCode::BadArtifact,
                          "deadlock: rank 0 at 0B0 waits for 1B0; rank 1 at 1F1 waits for 0F1"));
+}
+
+/// Of tables that were not read from a text.
+TEST(TableCheck, refusesNumbersBeyondTheBound) {
+  for (const Action &action :
+       {Action(ActionKind::Forward, 0, INT64_MAX), Action(ActionKind::Forward, SIZE_MAX, 0),
+        Action(ActionKind::FullBackward, 0, -1)}) {
+    Schedule table;
+    table.ranks = {{Action(), Action(ActionKind::FullBackward), action}};
+    EXPECT_TRUE(failedWith(checkTable(table, nullptr), ExitCode::BadArtifact,
+                           toString(action) +
+                               ": expected a stage and a micro-batch below 1048576"));
+  }
 }
 
 TEST(TableCheck, warnsOfOrders) {

@@ -176,6 +176,57 @@ TEST(Plan, ATrainingIsVerified) {
       {[](Plan &plan) { plan.training->parameters[1].strides.clear(); },
        "expected 1 strides, got 0"},
       {[](Plan &plan) { plan.training->parameters[0].uses.pop_back(); }, "no stage holds it"},
+      {[](Plan &plan) {
+         plan.training->parameters[1].uses = {{0, 1}};
+       },
+       "training: parameter shared: uses: expected one of stage 2, which has it as shared, got "
+       "none"},
+      {[](Plan &plan) { plan.training->parameters.pop_back(); },
+       "2 faults: stage 0, attribute shared: requires a gradient, but is none of the trained "
+       "parameters; stage 2, attribute shared: requires a gradient"},
+      {[](Plan &plan) { plan.training->parameters[0].otherNames = {"head.weight"}; },
+       "training: parameter embedding.weight: expected alias.weight among its names, as stage 0, "
+       "attribute embedding.weight has it"},
+      {[](Plan &plan) { plan.training->parameters[1].otherNames = {"alias.weight"}; },
+       "training: parameter shared: expected names of its own, got alias.weight"},
+      {[](Plan &plan) { plan.training->parameters[1].shape = {3}; },
+       "training: parameter shared: shape: expected one of 8 bytes as stage 2, attribute shared "
+       "has, got [3] of float32"},
+      {[](Plan &plan) { plan.training->parameters[1].shape = {INT64_MAX}; },
+       "shape: expected one of 8 bytes"},
+      {[](Plan &plan) {
+         plan.stages[2].attributes[1].requiresGrad = false;
+         plan.training->parameters[1].uses = {{0, 1}};
+       },
+       "stage 2, attribute shared: requires no gradient, but is trained as shared"},
+      {[](Plan &plan) { plan.ties.pop_back(); },
+       "training: parameter shared: expected a tie of stages 0, 2, which have it, got none"},
+      {[](Plan &plan) { plan.ties.erase(plan.ties.begin()); },
+       "training: parameter embedding.weight: expected a tie of stages 0, 2, which have it, got "
+       "none"},
+      {[](Plan &plan) {
+         plan.stages[0].attributes[1].name = "first";
+         plan.ties[1].names = {"first", "shared"};
+         plan.training->parameters = {plan.training->parameters[0],
+                                      {"first", {}, "float32", {2}, {1}, {{0, 1}}},
+                                      {"shared", {}, "float32", {2}, {1}, {{2, 1}}}};
+       },
+       "tie 1 (first): expected one parameter, got weights of first, shared"},
+      {[](Plan &plan) {
+         plan.channels[2].from = {0, 0};
+         plan.stages[0].outputs[0].channels = {0, 2};
+         plan.stages[0].outputs.erase(plan.stages[0].outputs.begin() + 1);
+       },
+       "channel 2 (c2): requires_grad: expected true as channel 0 (c0) has it, got false"},
+      {[](Plan &plan) {
+         plan.training->loss = 1;
+       },
+       "training: loss: expected a floating-point tensor of one element, got result 1"},
+      {[](Plan &plan) {
+         plan.training->count = 0;
+         plan.requiredFeatures = featuresOf(plan);
+       },
+       "training: count: expected one number, got result 0"},
       {[](Plan &plan) { plan.scheduleName = "zb h1"; }, "schedule: expected"},
       {[](Plan &plan) { plan.training.reset(); }, ""}};
   ASSERT_FALSE(static_cast<bool>(verify(trainedPlan())));
@@ -190,7 +241,7 @@ TEST(Plan, ATrainingIsVerified) {
 
 TEST(Plan, ALossMayBeAPair) {
   Plan plan = trainedPlan();
-  plan.training->count = 0;
+  plan.training->count = 1;
   EXPECT_TRUE(failedWith(verify(plan), ExitCode::BadArtifact, "counted-loss"));
   plan.requiredFeatures = featuresOf(plan);
   ASSERT_TRUE(succeeded(verify(plan)));
@@ -667,6 +718,48 @@ TEST(PlanVerifier, FaultsOfChannelsAreNamedAllAtOnce) {
   for (const char *part :
        {"2 faults: channel 0 (c0): skip: expected ", "; channel 2 (c2): skip: expected "})
     EXPECT_TRUE(failedWith(verify(plan), ExitCode::BadArtifact, part)) << part;
+}
+
+/// Copies of one weight may have different names, which only the tie and the parameter know.
+TEST(PlanVerifier, AReplicatedTieThatIsLeftOutIsFound) {
+  Plan plan = trainedPlan();
+  plan.stages[2].attributes[1].name = "last";
+  plan.ties[1].names = {"shared", "last"};
+  plan.training->parameters[1].otherNames = {"last"};
+  ASSERT_TRUE(succeeded(verify(plan)));
+  Plan untied = plan;
+  untied.ties.pop_back();
+  EXPECT_TRUE(failedWith(verify(untied), ExitCode::BadArtifact,
+                         "training: parameter shared: expected a tie of stages 0, 2"));
+  Plan cut = plan;
+  cut.training->parameters[1].uses.erase(cut.training->parameters[1].uses.begin());
+  EXPECT_TRUE(failedWith(verify(cut), ExitCode::BadArtifact,
+                         "uses: expected one of stage 2, which has it as last, got none"));
+}
+
+TEST(PlanVerifier, FaultsOfEveryKindAreNamedTogether) {
+  Plan plan = trainedPlan();
+  plan.channels[0].skip = true;
+  plan.stages[0].parameterBytes = 17;
+  plan.ties[1].owner = 2;
+  plan.training->parameters[0].shape = {1};
+  EXPECT_TRUE(failedWith(
+      verify(plan), ExitCode::BadArtifact,
+      "4 faults: stage 0: parameter bytes: expected 16, the sum of its parameters, got 17; channel "
+      "0 (c0): skip: expected false, got true; tie 1 (shared): owner: expected its first stage, 0, "
+      "got 2; training: parameter embedding.weight: expected 1 strides, got 2"));
+}
+
+/// A parameter that the stages' files cannot be asked for is not looked up.
+TEST(PlanVerifier, IndicesThatDoNotExistAreNotFollowed) {
+  Plan plan = trainedPlan();
+  plan.channels[0].skip = true;
+  plan.stages[2].attributes[0].channel = 9;
+  plan.stages[1].outputs[1].leaves = {7};
+  EXPECT_TRUE(failedWith(verify(plan), ExitCode::BadArtifact, "4 faults: "));
+  plan = trainedPlan();
+  plan.stages[2].attributes[0].channel = 0; // of an activation
+  EXPECT_TRUE(failedWith(verify(plan), ExitCode::BadArtifact, "does not lead here"));
 }
 
 TEST(Obligation, roundTrips) {

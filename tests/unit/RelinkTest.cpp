@@ -9,6 +9,7 @@
 #include "tests/unit/TempDir.h"
 
 #include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 
 #include <filesystem>
 #include <fstream>
@@ -78,6 +79,30 @@ TEST_F(TwoStages, RelinkNamesTheStageThatIsNotItsPlan) {
   plan = artifact.plan;
   plan.stages[0].inputs.push_back(plan.stages[0].inputs[0]);
   EXPECT_TRUE(failedWith(relink(artifact.directory, plan), ExitCode::BadArtifact, "stage 0"));
+}
+
+/// One parameter has one value, whatever its name in a stage; the files also have its sizes.
+TEST_F(TwoStages, RelinkComparesTrainedParameters) {
+  std::ofstream(dir.path("model.pt"), std::ios::binary) << test::bytesOf(
+      {.name = "Tied",
+       .parameters = {{"w", at::ones({4, 4}).set_requires_grad(true)},
+                      {"v", at::zeros({4, 4}).set_requires_grad(true)}},
+       .source = "def forward(self, x):\n    h = torch.mm(x, self.w)\n"
+                 "    return torch.mm(torch.relu(h), self.v)\n"});
+  const Artifact artifact = compiled("a.pipe");
+  Plan plan = artifact.plan;
+  TrainingPlan &training = plan.training.emplace();
+  training.parameters = {{"w", {}, "float32", {4, 4}, {4, 1}, {{0, 0}}},
+                         {"v", {}, "float32", {4, 4}, {4, 1}, {{1, 0}}}};
+  EXPECT_TRUE(succeeded(relink(artifact.directory, plan)));
+  training.parameters[1].shape = {2, 8};
+  training.parameters[1].strides = {8, 1};
+  EXPECT_TRUE(failedWith(relink(artifact.directory, plan), ExitCode::BadArtifact,
+                         "stage 1: attribute v: expected float32[2, 8] with strides [8, 1] as "
+                         "trained parameter v, got float32[4, 4] with strides [4, 1]"));
+  training.parameters = {{"w", {"v"}, "float32", {4, 4}, {4, 1}, {{1, 0}, {0, 0}}}};
+  EXPECT_TRUE(failedWith(relink(artifact.directory, plan), ExitCode::BadArtifact,
+                         "stage 1: weight v differs from its copy in an earlier stage"));
 }
 
 /// A second stage of one's own, whose forward ends like this.

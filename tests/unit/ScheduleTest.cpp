@@ -19,10 +19,25 @@ TEST(Action, roundTrips) {
 TEST(Action, refusesOtherText) {
   for (const char *text :
        {"", "F0", "2F", "2X0", "2f0", "02F0", "2F00", "2F0 ", "2F-1", "2F0F0", "1UNSHARD2",
-        "3SEND_F", "(1F1;2B0)OVERLAP_F_B", "99999999999999999999F0", "2F9223372036854775808"})
+        "3SEND_F", "(1F1;2B0)OVERLAP_F_B", "01048576F0", "-1F0"})
     EXPECT_TRUE(failedWith(parseAction(text), ExitCode::BadArtifact,
                            "expected stage, one of F B I W R, micro-batch"))
         << text;
+}
+
+/// Sums and products of them are formed before anything else is known of a table.
+TEST(Action, refusesNumbersBeyondTheBound) {
+  EXPECT_TRUE(succeeded(parseAction("1048575F1048575")));
+  for (const char *text :
+       {"1048576F0", "0F1048576", "0B9223372036854775807", "9223372036854775807I0",
+        "2F9223372036854775808", "99999999999999999999W0", "0RECV_F4294967296", "1048576UNSHARD"})
+    EXPECT_TRUE(failedWith(parseAction(text), ExitCode::BadArtifact,
+                           std::string("action \"") + text +
+                               "\": expected a stage and a micro-batch below 1048576"));
+  EXPECT_TRUE(failedWith(scheduleFromCsv("0F0,0B0,0F9223372036854775807\n"), ExitCode::BadArtifact,
+                         "schedule: line 1, column 3: action \"0F9223372036854775807\": expected"));
+  EXPECT_TRUE(failedWith(scheduleFromCsv(std::string(1048577, '\n')), ExitCode::BadArtifact,
+                         "schedule: expected at most 1048576 ranks, got more lines"));
 }
 
 TEST(Action, refusesThoseOfNewerReleasesByName) {
