@@ -183,8 +183,9 @@ TEST(ModuleCopy, CodeThatHoldsWhatARunMayWriteIsReadAnew) {
       if (node->kind() == c10::aten::append)
         node->replaceInput(0, list);
   };
-  EXPECT_FALSE(canShare(
-      "def forward(self, x):\n    sizes = [1]\n    sizes.append(3)\n    return x\n", withList));
+  EXPECT_FALSE(canShare("def forward(self, x):\n    sizes = [1]\n    sizes.append(3)\n"
+                        "    return x * len(sizes)\n",
+                        withList));
   auto withTensor = [](jit::Graph &graph) { graph.insertConstant(at::ones({2})); };
   EXPECT_FALSE(canShare("def forward(self, x):\n    return x\n", withTensor));
 }
