@@ -11,7 +11,6 @@
 #include "compiler/verify/CompareGradients.h"
 #include "ir/MarkerOps.h"
 #include "ir/OwnGraph.h"
-#include "ir/Refusals.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/schedule/CheckSchedule.h"
@@ -67,15 +66,6 @@ void markWhere(Model &model, const std::vector<CutPredicate> &predicates) {
       return predicate({op, modulePath, index});
     });
   });
-}
-
-/// Gradients that differ are no error of pipec if an operator of a part without gradients returned
-/// its argument.
-llvm::Error explainedByArgument(llvm::Error error, llvm::ArrayRef<std::string> mayReturn) {
-  const ErrorText text = describe(std::move(error));
-  if (text.code != ExitCode::Internal || mayReturn.empty())
-    return makeError(text.code, text.message, text.help);
-  return refuseWith(Refusal::ReturnedArgument, llvm::join(mayReturn, ", or "), text.message);
 }
 
 size_t namedCuts(const CompileOptions &options) {
@@ -156,7 +146,6 @@ llvm::Expected<CompileRun::Staged> CompileRun::cutSource(Source source) {
   phases_.begin("cutting");
   SourceRecord record = recordSource(source.model);
   decisions_ = std::move(source.context.answers.decisions);
-  mayReturnArgument_ = source.context.mayReturnArgument;
   if (!options_.dumpDir.empty() || !options_.printAfter.empty()) {
     finish(record); // the following passes need its text
     source.model.sourceDigest = record.digest;
@@ -348,8 +337,7 @@ llvm::Error CompileRun::proveGradients(const std::vector<ExampleRun> &runs,
   phases_.begin("comparing gradients");
   GradientComparison comparison(frontEnd_.source(), writer.directory(), stages, plan, *loss_);
   const std::vector<ExampleRun> trained = runsToTrain(runs);
-  if (llvm::Error error = comparison.compareWhole(trained))
-    return explainedByArgument(std::move(error), mayReturnArgument_);
+  TRY(comparison.compareWhole(trained));
   TRY(hook_->afterFlags(plan));
   TRY(comparison.compareSplit());
   const bool isWarnedOf = loss_->loss < report_.results.size() &&

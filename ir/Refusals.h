@@ -32,7 +32,7 @@ enum class Refusal {
   TrainedContainer,
   StateWithGradient,
   GradMode,
-  ReturnedArgument,
+  HiddenTensors,
   InnerGradient,
   TooFewPlaces,
   CutNotPossible,
