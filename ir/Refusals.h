@@ -33,6 +33,7 @@ enum class Refusal {
   StateWithGradient,
   GradMode,
   HiddenTensors,
+  LstmWithoutGradients,
   InnerGradient,
   TooFewPlaces,
   CutNotPossible,

@@ -179,6 +179,8 @@ private:
   llvm::Error withoutGraph(Node *node, Region &region) {
     if (treatmentOf(node) != Treatment::Computes)
       return llvm::Error::success();
+    if (node->kind() == c10::aten::lstm) // rounds by the mode, and not by what its tensors require
+      return refuseWith(Refusal::LstmWithoutGradients, describeNode(node));
     changed_ = true;
     const std::vector<Value *> given = node->inputs().vec();
     bool isDone = true;
