@@ -8,7 +8,6 @@
 #include "compiler/cost/GraphEvaluator.h"
 #include "ir/MarkerOps.h"
 #include "ir/OwnGraph.h"
-#include "ir/Refusals.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/plan/WholeBackwards.h"
@@ -118,7 +117,6 @@ llvm::Expected<CompileRun::Staged> CompileRun::cutSource(Source source) {
   phases_.begin("cutting");
   SourceRecord record = recordSource(source.model);
   decisions_ = std::move(source.context.answers.decisions);
-  mayReturnArgument_ = source.context.mayReturnArgument;
   if (!options_.dumpDir.empty() || !options_.printAfter.empty()) {
     finish(record); // the following passes need its text
     source.model.sourceDigest = record.digest;

@@ -69,7 +69,6 @@ private:
   TypeDecisions decisions_;                    // of the types of the example
   std::string norms_;                          // of DiscoveryOptions
   std::optional<LossLeaves> loss_;             // of a training
-  std::vector<std::string> mayReturnArgument_; // see PassContext
   std::optional<PlannedCuts> given_;           // of an evaluation: where the training is cut
   std::optional<Plan> evaluation_;             // of a training, once it is written
 };

@@ -3,7 +3,6 @@
 #include "compiler/StageRuns.h"
 #include "compiler/UncertainGradients.h"
 #include "compiler/verify/CompareGradients.h"
-#include "ir/Refusals.h"
 #include "ir/plan/WholeBackwards.h"
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
@@ -47,15 +46,6 @@ std::string toleranceText(const std::map<std::string, double> &byDtype) {
   return llvm::join(texts, " and ");
 }
 
-/// Gradients that differ are no error of pipec if an operator of a part without gradients returned
-/// its argument.
-llvm::Error explainedByArgument(llvm::Error error, llvm::ArrayRef<std::string> mayReturn) {
-  const ErrorText text = describe(std::move(error));
-  if (text.code != ExitCode::Internal || mayReturn.empty())
-    return makeError(text.code, text.message, text.help);
-  return refuseWith(Refusal::ReturnedArgument, llvm::join(mayReturn, ", or "), text.message);
-}
-
 } // namespace
 
 llvm::Error CompileRun::prove(Staged &staged, Plan &plan, const ArtifactWriter &writer) {
@@ -94,8 +84,7 @@ llvm::Error CompileRun::proveGradients(const std::vector<ExampleRun> &runs,
   phases_.begin("comparing gradients");
   GradientComparison comparison(frontEnd_.source(), writer.directory(), stages, plan, *loss_);
   const std::vector<ExampleRun> trained = runsToTrain(runs);
-  if (llvm::Error error = comparison.compareWhole(trained))
-    return explainedByArgument(std::move(error), mayReturnArgument_);
+  TRY(comparison.compareWhole(trained));
   TRY(hook_->afterFlags(plan));
   TRY(comparison.compareSplit());
   const bool isWarnedOf = loss_->loss < report_.results.size() &&

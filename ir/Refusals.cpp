@@ -118,18 +118,24 @@ constexpr RefusalRow kRefusals[] = {
      "set it to True, False or the result of torch.is_grad_enabled(), not in a branch; or use "
      "torch.no_grad() or detach()",
      "torch.set_grad_enabled is called with a value that only a run gives, or in one branch of "
-     "several, so no stage knows the mode of the operators behind it; or an operator without "
-     "gradients gets a list of tensors whose elements the compiler cannot detach one by one."},
-    {Refusal::ReturnedArgument, "returned-argument",
-     "--train: {}, in a part without gradients, returns its argument itself, which keeps its "
-     "gradient ({})",
-     "move the operator out of torch.no_grad() if its result should have a gradient, or write "
-     "x.detach() if it should not",
-     "Between torch.no_grad() and its end, contiguous(), to() and a few others return the tensor "
-     "that they are given if they have nothing to change. PyTorch then keeps the tensor's "
-     "gradient, "
-     "and gives a tensor without one otherwise; stages give one without a gradient always. The "
-     "comparison of gradients shows that the loss depends on it."},
+     "several, so no stage knows the mode of the operators behind it."},
+    {Refusal::HiddenTensors, "hidden-tensors",
+     "--train: {}, in a part without gradients, reads a list or an optional tensor that the "
+     "compiler cannot detach",
+     "give the operator its tensors one by one, as in op([a, b]); or, if it writes nothing, move "
+     "it out of torch.no_grad() and detach its results",
+     "Between torch.no_grad() and its end, operators read tensors without their graph. The "
+     "compiler detaches tensors, and the elements of a list that is written where it is read. "
+     "Where a list was made elsewhere or may have grown, or where a tensor may be None, it "
+     "detaches the results instead, unless the operator writes one of its arguments, or returns a "
+     "list or its arguments themselves."},
+    {Refusal::LstmWithoutGradients, "lstm-without-gradients",
+     "--train: {} is in a part without gradients, where LibTorch rounds it differently than stages "
+     "do",
+     "call it outside of torch.no_grad() and detach its results",
+     "On a CPU, LibTorch computes an LSTM in another way between torch.no_grad() and its end, "
+     "whatever its weights require, with other last bits. Stages of a training run with gradients "
+     "on. GRU and RNN have the same bits in both."},
     {Refusal::InnerGradient, "inner-gradient", "{}: the model computes gradients itself",
      "leave a penalty on gradients out of the model, or write the derivative that it needs with "
      "operators",

@@ -5,6 +5,7 @@
 #include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
+#include "passes/ReturnedArgument.h"
 #include "passes/analysis/MemoryTypes.h"
 #include "passes/analysis/OperatorFacts.h"
 
@@ -61,7 +62,8 @@ enum class Treatment {
 
 Treatment treatmentOf(const Node *node) {
   const c10::FunctionSchema *schema = node->maybeSchema();
-  if (!schema || !node->blocks().empty() || node->kind() == c10::prim::SetAttr)
+  if (!schema || !node->blocks().empty() || node->kind() == c10::prim::SetAttr ||
+      node->kind() == c10::prim::TupleUnpack || node->kind() == c10::prim::TupleIndex)
     return Treatment::HandsOn;
   bool writes = false, writesOut = false;
   for (const c10::Argument &argument : schema->arguments()) {
@@ -78,16 +80,6 @@ Treatment treatmentOf(const Node *node) {
   return writes || makes ? Treatment::Computes : Treatment::Nothing;
 }
 
-/// Whether the operator may return its first argument itself, and not a tensor that it makes.
-bool mayReturnArgument(const Node *node) {
-  static const std::unordered_set<std::string> names = {
-      "contiguous",  "to",           "type_as",    "cpu",        "cuda",          "conj",
-      "real",        "positive",     "dropout",    "flatten",    "alpha_dropout", "feature_dropout",
-      "resolve_neg", "resolve_conj", "atleast_1d", "atleast_2d", "atleast_3d",    "sum_to_size"};
-  return node->kind().is_aten() && !node->inputs().empty() &&
-         names.count(node->kind().toUnqualString()) != 0;
-}
-
 /// One part without gradients, from the node before which it begins.
 struct Region {
   Node *begin;
@@ -98,8 +90,7 @@ struct Region {
 
 class GradRegions {
 public:
-  GradRegions(Model &model, std::vector<std::string> &mayReturn)
-      : model_(model), mayReturn_(mayReturn) {}
+  explicit GradRegions(Model &model) : model_(model) {}
 
   llvm::Expected<bool> run() {
     GradMode mode = GradMode::Initial;
@@ -188,6 +179,8 @@ private:
   llvm::Error withoutGraph(Node *node, Region &region) {
     if (treatmentOf(node) != Treatment::Computes)
       return llvm::Error::success();
+    if (node->kind() == c10::aten::lstm) // rounds by the mode, and not by what its tensors require
+      return refuseWith(Refusal::LstmWithoutGradients, describeNode(node));
     changed_ = true;
     const std::vector<Value *> given = node->inputs().vec();
     bool isDone = true;
@@ -197,8 +190,6 @@ private:
       if (bare && bare != given[i])
         node->replaceInput(i, bare);
     }
-    if (mayReturnArgument(node) && (given.front() != node->input(0) || !isDone))
-      mayReturn_.push_back(describeNode(node));
     if (!isDone)
       return detachResults(node, region);
     const c10::FunctionSchema &schema = node->schema();
@@ -208,7 +199,59 @@ private:
           written && given[*written] != node->input(*written))
         node->output(r)->replaceAllUsesWith(given[*written]); // the tensor, with its graph
     }
+    if (mayReturnArgument(node) && node->outputs().size() == 1 && given[0] != node->input(0))
+      keepReturned(node, given[0], region);
     return llvm::Error::success();
+  }
+
+  /// A tensor that the operator was given, and the bare form that it reads now.
+  struct Given {
+    Value *whole, *bare;
+  };
+
+  /// Where the operator returns its first argument itself, or one of a list, the result keeps that
+  /// one's graph. Only a run shows whether it does.
+  static void keepReturned(Node *node, Value *argument, Region &region) {
+    std::vector<Given> given = {{argument, node->input(0)}};
+    if (!isTensor(*argument->type())) { // bareFormOf made a list of another one
+      given.clear();
+      for (size_t i = 0; i < argument->node()->inputs().size(); ++i)
+        given.push_back({argument->node()->input(i), node->input(0)->node()->input(i)});
+    }
+    const std::vector<torch::jit::Use> users = node->output()->uses();
+    torch::jit::WithInsertPoint guard(node->next());
+    Value *result = isTensor(*node->output()->type()) ? chosen(node, node->output(), given, region)
+                                                      : chosenOfList(node, given, region);
+    for (const torch::jit::Use &use : users)
+      use.user->replaceInput(use.offset, result);
+  }
+
+  /// Of `given` the tensor that `made` is; `made` if it is a new one.
+  static Value *chosen(Node *node, Value *made, const std::vector<Given> &given, Region &region) {
+    Value *result = made;
+    for (const auto &[whole, bare] : given)
+      if (whole != bare)
+        result = insertChoice(node, made, bare, whole, result);
+    region.bare.insert(made);
+    region.inside.insert(result);
+    if (result != made)
+      region.detached[result] = made;
+    return result;
+  }
+
+  /// The same for each element of a list: the operator made it of a list of as many tensors.
+  static Value *chosenOfList(Node *node, const std::vector<Given> &given, Region &region) {
+    torch::jit::Graph &graph = *node->owningGraph();
+    Node *unpack = graph.create(c10::prim::ListUnpack, {node->output()}, given.size());
+    graph.insertNode(unpack)->copyMetadata(node);
+    std::vector<Value *> elements;
+    for (size_t i = 0; i < given.size(); ++i)
+      elements.push_back(
+          chosen(node, unpack->output(i)->setType(c10::TensorType::get()), {given[i]}, region));
+    Node *list = graph.create(c10::prim::ListConstruct, elements);
+    graph.insertNode(list)->copyMetadata(node);
+    region.inside.insert(list->output());
+    return list->output()->setType(node->output()->type());
   }
 
   /// The argument that is the result, after a write into it.
@@ -286,12 +329,13 @@ private:
 
   /// For arguments that may or may not be tensors, and lists from elsewhere.
   llvm::Error detachResults(Node *node, Region &region) {
+    if (node->schema().is_mutable() || mayReturnArgument(node))
+      return refuseWith(Refusal::HiddenTensors, describeNode(node));
     for (Value *output : node->outputs()) {
       if (!holdsTensors(*output->type()))
         continue;
-      if (!isTensor(*output->type()) || node->schema().is_mutable())
-        return refuseWith(Refusal::GradMode, describeNode(node),
-                          "no gradients for an operator on a list from elsewhere");
+      if (!isTensor(*output->type()))
+        return refuseWith(Refusal::HiddenTensors, describeNode(node));
       Node *made = node->owningGraph()->create(c10::aten::detach, {output});
       made->insertAfter(node)->copyMetadata(node);
       output->replaceAllUsesAfterNodeWith(made, made->output());
@@ -301,7 +345,6 @@ private:
   }
 
   Model &model_;
-  std::vector<std::string> &mayReturn_;
   bool changed_ = false;
   std::unordered_set<const Value *> initial_; // answers that are the initial mode
   std::vector<Node *> setters_;
@@ -309,8 +352,6 @@ private:
 
 } // namespace
 
-llvm::Expected<bool> lowerGradRegions(Model &model, std::vector<std::string> &mayReturn) {
-  return GradRegions(model, mayReturn).run();
-}
+llvm::Expected<bool> lowerGradRegions(Model &model) { return GradRegions(model).run(); }
 
 } // namespace pipec

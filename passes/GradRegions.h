@@ -17,11 +17,17 @@ namespace pipec {
 ///
 /// Gradients are the same: no operator of the part has a graph, a write changes the elements and
 /// not the graph of x, and a value that a part only forwards keeps its graph. Passes and cuts need
-/// not know of modes. True if it changed anything. Errors: the refusal grad-mode.
+/// not know of modes. True if it changed anything. Errors: the refusals grad-mode,
+/// hidden-tensors and lstm-without-gradients.
 ///
 /// An operator that returns its argument itself, as contiguous() may, gives PyTorch a tensor with a
-/// graph and the stages one without. `mayReturn` gets a description of each operator of which only
-/// a run shows whether it does.
-llvm::Expected<bool> lowerGradRegions(Model &model, std::vector<std::string> &mayReturn);
+/// graph. Only a run shows whether it does, so stages decide it there:
+///
+///       k = h.contiguous()        =>   %h1 = aten::detach(%h)
+///                                      %k1 = aten::contiguous(%h1)
+///                                      %k  = %h if %k1 is %h1, else %k1
+///
+/// Operators of the part read %k1 in both cases.
+llvm::Expected<bool> lowerGradRegions(Model &model);
 
 } // namespace pipec

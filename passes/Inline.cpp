@@ -354,7 +354,7 @@ public:
               forks = hasForks(*model.graph->block()); // of called modules, too
               if (forks)
                 computeForks(*model.graph->block());
-              bool lowered = TRY(lowerGradRegions(model, context.mayReturnArgument));
+              bool lowered = TRY(lowerGradRegions(model));
               dropped = dropIdleContexts(*model.graph->block(), context) || lowered;
               nameOrigins(*model.graph);
               return llvm::Error::success();

@@ -24,9 +24,6 @@ struct PassContext {
   bool cutsByCost = false; // the boundaries of the top level are where costs put them
   std::vector<std::string> notes, warnings; // sentences for the report
   TypeAnswers answers;                      // of the types of an example run
-  /// In a training: operators inside torch.no_grad() that may return their own argument, described
-  /// as by describeNode. They are given the argument detached.
-  std::vector<std::string> mayReturnArgument;
   bool trains = false; // the stages compute gradients, too
   /// While a manager runs: its analysis of the model as it is now; empty: nothing has asked for it
   /// (aliasesOf in passes/analysis/AliasAnalysis.h).

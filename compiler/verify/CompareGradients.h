@@ -13,7 +13,7 @@ namespace pipec {
 struct ComparedGradients {
   size_t gradients = 0;                     // that reach a tensor, of one run
   size_t tied = 0;                          // of these: summed over stages, in another order
-  std::map<std::string, double> tolerances; // of these, by dtype: the relative L2 norm allowed
+  std::map<std::string, double> tolerances; // of these, by dtype: tiedTolerance
   std::vector<std::string> whyWhole; // per stage: why its backward cannot be split; empty: it can
   size_t splitRuns = 0;              // runs that were compared with split backwards, too
   std::vector<std::string> warnings; // of a loss that is not finite, and of compareParts()

@@ -3,7 +3,7 @@
 `with torch.no_grad():` and torch.set_grad_enabled, by what people use them for: teachers, codebooks, moving averages of weights, weights
 normalised in place, writes into activations. Cuts are in the middle of the regions. Loss, gradients and state have the bits of the unsplit model.
 """
-from typing import List, Optional
+from typing import List, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -182,6 +182,84 @@ class Normalised(nn.Module):
         return mse(self.c(torch.tanh(self.b(y))))
 
 
+class Returned(nn.Module):
+    """Operators that return their argument itself, with its gradient: some always, some for one sample only."""
+
+    def __init__(self, w: int = 8):
+        super().__init__()
+        self.a, self.b, self.c, self.d = nn.Linear(w, w), nn.Linear(w, w), nn.Linear(w, w), nn.Linear(w, w)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.tanh(self.a(x))
+        t = h.t()
+        with torch.no_grad():
+            k = t.contiguous()
+            s = h.sum_to_size([1, h.size(1)])
+            wide, narrow = torch.broadcast_tensors(h, s)
+            same = functional.dropout(h.float(), 0.5, False)
+            other = h.to(torch.float64)
+            weight = self.d.weight.contiguous()
+            scale = torch.sigmoid(k.flatten().mean())
+        y = functional.linear(torch.sin(h), weight) * k.t() + s * scale
+        y = torch.tanh(self.b(y)) + wide * narrow + torch.cos(same) + other.to(torch.float32)
+        return mse(self.c(y))
+
+
+class ReturnedAndWritten(nn.Module):
+    """A write into what may be the argument itself."""
+
+    def __init__(self, w: int = 8):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(w, w), nn.Linear(w, w), nn.Linear(w, w)
+
+    def forward(self, x: Tensor) -> Tensor:
+        g = self.a(x)
+        t = g.t()
+        with torch.no_grad():
+            k = t.contiguous()
+            k.mul_(0.5)
+        y = self.b(g) + k.t()
+        return mse(self.c(torch.tanh(y)))
+
+
+class Recurrent(nn.Module):
+    """Teachers that return tuples in tuples; and a tuple from outside, whose elements keep their gradients."""
+
+    def __init__(self, w: int = 6):
+        super().__init__()
+        self.teacher, self.gated, self.student = nn.RNN(w, w, batch_first=True), nn.GRU(w, w, batch_first=True), nn.LSTM(w, w, batch_first=True)
+        self.a, self.b, self.out = nn.Linear(w, w), nn.Linear(w, w), nn.Linear(w, w)
+
+    def nested(self, x: Tensor) -> Tuple[Tuple[Tensor, Tensor], Tuple[Tensor, List[Tensor]]]:
+        y = torch.tanh(self.a(x))
+        return (y, self.b(y)), (y * 2, [x, y])
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.b(x)
+        pair = (torch.sin(h), (torch.cos(h), h * 2))
+        with torch.no_grad():
+            t, state = self.teacher(h)
+            g, last = self.gated(t, state)
+            (p, q), (r, parts) = self.nested(g)
+            q = q + parts[1] * last.mean()
+            one, (two, three) = pair
+            four = pair[0]
+        s, _ = self.student(h)
+        return mse(self.out(s) - p - q - r + one * two + three * four)
+
+
+class FrozenLstm(nn.Module):
+    def __init__(self, w: int = 6):
+        super().__init__()
+        self.teacher, self.student, self.out = nn.LSTM(w, w), nn.LSTM(w, w), nn.Linear(w, w)
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.no_grad():
+            t, _ = self.teacher(x)
+        s, _ = self.student(x)
+        return mse(self.out(s) - t)
+
+
 class Branches(nn.Module):
     """A mode that depends on data."""
 
@@ -204,12 +282,14 @@ class GradModes(e2e.Case):
         torch.save(inputs, f"{name}.inputs.pt")
         return name
 
-    def gradientsOf(self, name):
-        """What plain PyTorch finds."""
+    def gradientsOf(self, name, parts=1):
+        """What plain PyTorch finds in a step of one argument."""
         torch.set_num_threads(1)
         model = torch.jit.load(f"{name}.pt").train()
+        x, = torch.load(f"{name}.inputs.pt")
         with torch.jit.optimized_execution(False):
-            model(*torch.load(f"{name}.inputs.pt")).backward()
+            for part in x.tensor_split(parts):
+                (model(part) * (len(part) / len(x))).backward()
         return {key: parameter.grad for key, parameter in model.named_parameters() if parameter.grad is not None}
 
     def trains(self, name, *cuts):
@@ -222,6 +302,8 @@ class GradModes(e2e.Case):
             self.pipec(0, "pipe-check", f"{name}.pipe", "--against", f"{name}.pt")
             self.pipec(0, "pipe-run", f"{name}.pipe", "--train", *inputs, "--microbatches", 1, "--emit-grads", "grads.pt", "--force")
             self.sameBits(expected, torch.load("grads.pt"), f"{name}: gradients of one step, and plain PyTorch")
+            self.pipec(0, "pipe-run", f"{name}.pipe", "--train", *inputs, "--microbatches", 4, "--emit-grads", "grads.pt", "--force")
+            self.sameBits(self.gradientsOf(name, 4), torch.load("grads.pt"), f"{name}: gradients of four micro-batches, and plain PyTorch")
             step = ["--train", *inputs, "--microbatches", 4, "--steps", 3, "--optimizer", "sgd,lr=0.05,momentum=0.9", "--force"]
             self.pipec(0, "pipe-run", f"{name}.pt", *step, "--emit-grads", "expected.grads.pt", "--output", "expected.state.pt")
             for schedule in SCHEDULES:
@@ -251,6 +333,21 @@ class GradModes(e2e.Case):
 
     def testWeightsThatAreNormalisedInPlace(self):
         self.trains(self.made(Normalised, torch.randn(10, 8)), ["--at", "b,c", "--nearest"])
+
+    def testArgumentsThatAreReturned(self):
+        name = self.made(Returned, torch.randn(5, 8))  # four micro-batches have two samples and one; no test run of the compile has one
+        self.trains(name, ["--at", "b,c"], ["--stages", 2], ["--at", "b", "--nearest"])
+
+    def testWritesIntoArgumentsThatAreReturned(self):
+        self.trains(self.made(ReturnedAndWritten, torch.randn(5, 8)), ["--at", "c"], ["--stages", 2])
+
+    def testTuplesInTuples(self):
+        self.trains(self.made(Recurrent, torch.randn(10, 3, 6)), ["--at", "student"], ["--stages", 3])
+
+    def testAnLstmIsRefused(self):
+        name = self.made(FrozenLstm, torch.randn(4, 3, 6))
+        self.refused(UNSUPPORTED, ["aten::lstm", "in a part without gradients, where LibTorch rounds it differently"], "pipe-compile", f"{name}.pt",
+                     "--train", "--stages", 2, "--inputs", f"{name}.inputs.pt", "-o", "never.pipe")
 
     def testAModeOfARunIsRefused(self):
         name = self.made(Branches, torch.randn(4, 4))

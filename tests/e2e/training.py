@@ -9,6 +9,7 @@ from typing import Tuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 import e2e
 
@@ -176,6 +177,17 @@ class HalfTied(nn.Module):
         return mse(self.d(torch.tanh(self.c(x)).float()))
 
 
+class Triplet(nn.Module):
+    """The gradients of three uses cancel: that of the last bias is 0."""
+
+    def __init__(self):
+        super().__init__()
+        self.n = nn.Sequential(nn.Linear(8, 16), nn.PReLU(), nn.Linear(16, 8))
+
+    def forward(self, anchor: Tensor, near: Tensor, far: Tensor) -> Tensor:
+        return functional.triplet_margin_loss(self.n(anchor), self.n(near), self.n(far))
+
+
 class Training(e2e.Case):
     def saved(self, module, *inputs):
         torch.manual_seed(0)
@@ -220,6 +232,16 @@ class Training(e2e.Case):
         count, report = self.trained(*self.saved(HalfTied, torch.randn(4, 8)), "--at", "b,c,d")
         self.assertEqual(count, 6)
         self.assertIn("2 gradients summed over several stages: equal within 0.0625 (bfloat16) and 1e-6 (float32)", " ".join(report["tested"]))
+
+    def testPartsThatCancel(self):
+        for seed, cut in ((0, ["--at", "n.0#3"]), (3, ["--at", "n.0#3"]), (5, ["--stages", 2])):
+            with self.subTest(seed=seed):
+                torch.manual_seed(seed)
+                torch.jit.script(Triplet()).save("Triplet.pt")
+                torch.save(tuple(torch.randn(7, 8) for _ in range(3)), "Triplet.inputs.pt")
+                count, report = self.trained("Triplet.pt", "--inputs", "Triplet.inputs.pt", *cut, "--cost", "analytic")
+                self.assertEqual(count, 5)
+                self.assertIn("5 gradients summed over several stages: equal within 1e-6", " ".join(report["tested"]))
 
     def testAWeightUsedTwice(self):
         model = self.saved(Twice, torch.randn(4, 8))

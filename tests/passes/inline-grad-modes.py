@@ -8,7 +8,14 @@
 # CHECK: aten::add_([[D]]
 # CHECK: [[L:%[0-9]+]] : Tensor[] = prim::ListConstruct([[D]]
 # CHECK: aten::stack([[L]]
+# CHECK: [[K:%[0-9]+]] : Tensor = aten::contiguous([[D]]
+# CHECK: [[S:%[0-9]+]] : bool = aten::__is__([[K]], [[D]])
+# CHECK: [[C:%[0-9]+]] : Tensor = prim::If([[S]])
+# CHECK: -> ([[Y]])
+# CHECK: -> ([[K]])
+# CHECK: aten::neg([[K]])
 # CHECK: aten::sub([[Y]]
+# CHECK: aten::mul({{%[0-9]+}}, [[C]])
 # CHECK-NOT: set_grad_enabled
 # CHECK: return
 # INFER-NOT: aten::detach
@@ -32,7 +39,9 @@ class Model(nn.Module):
             y.add_(1.0)
             z = y
             s = torch.stack([y, x])
-        w = z - s[0]
+            k = y.contiguous()
+            n = -k
+        w = (z - s[0]) * k + n
         torch.set_grad_enabled(False)
         if torch.is_grad_enabled():
             w = w * 3

@@ -15,7 +15,7 @@ using Equal = ResultCheck::Equal;
 
 constexpr const char *kCalm = "with dropout off"; // in a report
 
-bool mayBeLoss(const OutputLeaf &leaf) {
+bool isKnownLoss(const OutputLeaf &leaf) {
   return leaf.tensor.known && hasOneElement(leaf.tensor) &&
          llvm::StringRef(leaf.tensor.dtype).contains("float");
 }
@@ -44,7 +44,7 @@ Halves withoutDropout(const CutTrial &trial, ModelRuns runAll) {
 } // namespace
 
 MergeRule ruleOfDrawnLoss(const OutputLeaf &leaf) {
-  return mayBeLoss(leaf) && leaf.merge.kind == Kind::Sum ? MergeRule{.kind = Kind::Mean, .dim = 0}
+  return isKnownLoss(leaf) && leaf.merge.kind == Kind::Sum ? MergeRule{.kind = Kind::Mean, .dim = 0}
                                                          : leaf.merge;
 }
 
@@ -59,7 +59,7 @@ llvm::Error checkDrawnLosses(BatchDiscovery &found, Signature &signature,
   for (size_t l = 0; l < signature.leaves.size(); ++l)
     if (const Kind kind = signature.leaves[l].merge.kind;
         !given[l] &&
-        (isPair || (mayBeLoss(signature.leaves[l]) && (kind == Kind::Mean || kind == Kind::List))))
+        (isPair || (isKnownLoss(signature.leaves[l]) && (kind == Kind::Mean || kind == Kind::List))))
       tried.push_back(l);
   if (tried.empty())
     return llvm::Error::success();
@@ -67,7 +67,7 @@ llvm::Error checkDrawnLosses(BatchDiscovery &found, Signature &signature,
     const Halves halves = withoutDropout(found.trial, options.withoutDropout);
     Signature means = signature, sums = signature;
     for (size_t l : tried) {
-      if (mayBeLoss(signature.leaves[l])) // a count has no mean
+      if (isKnownLoss(signature.leaves[l])) // a count has no mean
         means.leaves[l].merge = {.kind = Kind::Mean, .dim = 0};
       sums.leaves[l].merge = {.kind = Kind::Sum, .dim = 0};
     }
@@ -77,7 +77,7 @@ llvm::Error checkDrawnLosses(BatchDiscovery &found, Signature &signature,
       if (!ofMeans || !ofSums || (*ofSums)[l].equal == Equal::NotTried)
         continue;
       MergeRule &rule = signature.leaves[l].merge;
-      if (mayBeLoss(signature.leaves[l]) && (*ofMeans)[l].equal == Equal::Yes) {
+      if (isKnownLoss(signature.leaves[l]) && (*ofMeans)[l].equal == Equal::Yes) {
         rule = means.leaves[l].merge;
         found.results[l] = {Equal::Yes, kCalm};
         found.shown[l] = isPair;
