@@ -12,13 +12,14 @@
 #include "ir/graph/Dropout.h"
 #include "ir/support/Try.h"
 #include "ir/torchfile/TorchFile.h"
-#include "ir/values/ArgumentText.h"
+#include "ir/values/MapTensors.h"
 #include "runtime/RandomKey.h"
 #include "runtime/ReferenceImpl.h"
 #include "runtime/Resources.h"
 #include "runtime/StateCopy.h"
 #include "runtime/ThreadSettings.h"
 
+#include <c10/core/GradMode.h>
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/ir/ir.h>
 
@@ -131,6 +132,11 @@ Reference::Impl::runFresh(std::vector<std::vector<c10::IValue>> inOrder, bool dr
   std::vector<c10::IValue> results;
   for (std::vector<c10::IValue> &inputs : inOrder) {
     c10::IValue value = TRY(run(fresh, std::move(inputs), 0, nullptr));
+    // A training's graph of one run is of no use to the next.
+    if (c10::GradMode::is_enabled())
+      value = mapTensors(value, [](const at::Tensor &tensor) {
+        return tensor.defined() ? tensor.detach() : tensor;
+      });
     results.push_back(keepsState || inOrder.size() > 1 ? ownCopies(value).front()
                                                        : std::move(value));
   }
@@ -265,8 +271,7 @@ llvm::Expected<Reference::Inferred> Reference::inferLeaves(const std::vector<c10
   for (size_t k = 0; k < parts.inputs.size(); ++k) {
     llvm::Expected<c10::IValue> value = impl.run(*impl.module, parts.inputs[k], k, &busyNs);
     if (!value)
-      return isWhole ? impl.explained(value.takeError(), parts.inputs[k])
-                     : withArguments(value.takeError(), impl.signature, parts.inputs[k]);
+      return impl.explained(value.takeError(), parts.inputs[k]);
     if (impl.keepsState && parts.inputs.size() > 1)
       value = guardTorch(ExitCode::Other, "copying results",
                          [&] { return apartFrom(*value, c10::IValue(impl.module->_ivalue())); });

@@ -68,6 +68,7 @@ struct Reference::Impl {
   /// rules and `shown`.
   void tryPair(const std::vector<c10::IValue> &microBatch);
   llvm::Error explained(llvm::Error error, const std::vector<c10::IValue> &inputs);
+  bool runsWithGradients(const std::vector<c10::IValue> &inputs);
   llvm::Expected<std::vector<std::vector<c10::IValue>>>
   leavesOf(llvm::ArrayRef<c10::IValue> results);
   // checkpoint/ReferenceCheckpoint.cpp

@@ -11,7 +11,6 @@
 #include "ir/plan/LossLeaf.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/support/Try.h"
-#include "ir/values/ArgumentText.h"
 #include "runtime/ReferenceNorms.h"
 #include "runtime/StateCopy.h"
 #include "runtime/ThreadSettings.h"
@@ -218,7 +217,7 @@ llvm::Error Reference::runMicroBatch(BatchParts &parts, size_t k, StepSums &sums
     return impl.run(*impl.module, parts.inputs[k], k, &sums.busyNs);
   }();
   if (!value)
-    return withArguments(value.takeError(), impl.signature, parts.inputs[k]);
+    return impl.explained(value.takeError(), parts.inputs[k]);
   training.norms.note(norms.take());
   if (!training.loss && !impl.known) // one micro-batch, or ones that were cut before
     describeResult(impl.signature, *value);
