@@ -119,7 +119,16 @@ class TrainingZoo(e2e.Case):
         outcome = ("equal" if not tied else f"equal, {tied[1]} within {self.tolerance(report)}")
         if self.runsSteps:
             self.runs(report)
-        return outcome, expected, len(e2e.plan("loss.pipe")["stages"]) - len(whole), "; ".join(sorted({note.split(": ", 1)[1] for note in whole}))
+        return outcome, expected, len(e2e.plan("loss.pipe")["stages"]) - len(whole), self.reasons(whole)
+
+    @staticmethod
+    def reasons(notes):
+        """Which stages cannot split their backward, by reason: "stages 0, 2: ..."."""
+        stages = {}
+        for note in notes:
+            number, why = re.search(r"stage (\d+).*? cannot split its backward: (.*)", note).groups()
+            stages.setdefault(why, []).append(number)
+        return "; ".join(f"stage{'s' * (len(numbers) > 1)} {', '.join(numbers)}: {why}" for why, numbers in sorted(stages.items()))
 
     @staticmethod
     def tolerance(report):
