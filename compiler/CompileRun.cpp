@@ -396,7 +396,8 @@ llvm::Error CompileRun::writePlan(Plan &plan, ArtifactWriter &writer) {
   plan.requiredFeatures = featuresOf(plan);
   if (llvm::Expected<Program> program = checkSchedule(toCsv(schedule), plan); !program) {
     const ErrorText text = describe(program.takeError());
-    // The check reads schedules of artifacts; this one is not in a damaged artifact, but the user's.
+    // The check reads schedules of artifacts; this one is not in a damaged artifact, but the
+    // user's.
     const bool isGiven = options_.schedule && text.code == ExitCode::BadArtifact;
     return makeError(isGiven ? ExitCode::Usage : text.code, "--schedule: " + text.message,
                      text.help);

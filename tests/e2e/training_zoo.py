@@ -23,6 +23,7 @@ import torch
 import e2e
 
 sys.path.insert(0, str(e2e.SOURCE / "tests" / "support" / "zoo"))
+import losses  # noqa: E402
 import table  # noqa: E402
 import with_loss  # noqa: E402
 import zoo  # noqa: E402
@@ -57,6 +58,8 @@ class TrainingZoo(e2e.Case):
                 except Exception as error:  # noqa: BLE001  of the test, too
                     found.append([name, "failed", 0, 0, str(error).strip().splitlines()[-1][:160]])
                     raise
+                else:
+                    self.expect(*found[-1])
                 finally:
                     print(*found[-1][1:], file=sys.stderr, flush=True)
         outcomes = Counter(re.sub(r",.*", "", outcome) for _, outcome, *_ in found)
@@ -64,6 +67,14 @@ class TrainingZoo(e2e.Case):
         if file:
             with open(file, "w", newline="", encoding="utf-8") as out:
                 csv.writer(out, lineterminator="\n").writerows([["model", "outcome", "gradients", "split_stages", "why"], *found])
+
+    def expect(self, name, outcome, _gradients, _split, why):
+        """Of the models that say it."""
+        if name in losses.REFUSED:
+            self.assertEqual(outcome, "refused")
+            self.assertIn(losses.REFUSED[name], why)
+        elif name.startswith("lo_"):
+            self.assertRegex(outcome, "^equal")
 
     def one(self, name):
         DIRECTORY.mkdir(parents=True, exist_ok=True)

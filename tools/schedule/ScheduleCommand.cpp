@@ -221,13 +221,13 @@ llvm::Error expectArtifactAlone(const std::vector<std::string> &names) {
     return llvm::Error::success();
   const std::string help = "pass " + *artifact + "/schedule.csv, its table";
   if (names.size() > 1)
-    return makeError(ExitCode::Usage,
-                     fmt::format("{}: expected an artifact alone, got {} schedules", *artifact,
-                                 names.size()),
-                     help);
-  for (const cl::Option *option : std::initializer_list<const cl::Option *>{
-           &ranks, &stages, &microBatches, &costs, &batch, &recompute, &tied, &memoryLimit, &cluster,
-           &pairs})
+    return makeError(
+        ExitCode::Usage,
+        fmt::format("{}: expected an artifact alone, got {} schedules", *artifact, names.size()),
+        help);
+  for (const cl::Option *option :
+       std::initializer_list<const cl::Option *>{&ranks, &stages, &microBatches, &costs, &batch,
+                                                 &recompute, &tied, &memoryLimit, &cluster, &pairs})
     if (given(*option))
       return makeError(ExitCode::Usage,
                        fmt::format("{}: expected it without an artifact, whose plan has the costs, "
