@@ -145,7 +145,7 @@ class TrainingZoo(e2e.Case):
     def tolerance(report):
         """What the compile allows sums over stages; 0: there are none."""
         texts = [text.split("equal within ", 1)[1] for text in report["tested"] if "equal within " in text]  # other texts have other numbers
-        return max((float(number) for text in texts for number in re.findall(r"(?<![a-z])\d[\d.e-]*", text)), default=0)
+        return max((float(number) for text in texts for number in re.findall(r"(?<![a-z\d])\d[\d.e-]*", text)), default=0)
 
     @staticmethod
     def lossInEvalMode(done):
