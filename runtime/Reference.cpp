@@ -39,6 +39,33 @@ bool mayWrite(const jit::Node *node) {
   return schema && schema->is_mutable();
 }
 
+/// Whether a value is a parameter of a module, or a view of one.
+bool isParameter(const jit::Value *value) {
+  const jit::Node *node = value->node();
+  while (node->kind().is_aten() && !node->inputs().empty()) {
+    const c10::FunctionSchema *schema = node->maybeSchema();
+    if (!schema || schema->returns().size() != 1 || !schema->returns()[0].alias_info())
+      return false;
+    node = node->input(0)->node();
+  }
+  if (node->kind() != c10::prim::GetAttr)
+    return false;
+  const auto type = node->input(0)->type()->cast<c10::ClassType>();
+  const std::optional<size_t> slot =
+      type ? type->findAttributeSlot(node->s(c10::attr::name)) : std::nullopt;
+  return slot && type->is_parameter(*slot);
+}
+
+bool writesParameter(const jit::Node *node) {
+  const c10::FunctionSchema *schema = node->maybeSchema();
+  for (size_t i = 0; schema && i < schema->arguments().size() && i < node->inputs().size(); ++i) {
+    const c10::AliasInfo *alias = schema->arguments()[i].alias_info();
+    if (alias && alias->isWrite() && isParameter(node->input(i)))
+      return true;
+  }
+  return false;
+}
+
 bool assigns(const jit::Node *node) { return node->kind() == c10::prim::SetAttr; }
 
 void pointConstantsAt(jit::Block *block, const std::string &device) {
@@ -85,6 +112,7 @@ llvm::Error Reference::Impl::readSignature() {
   const bool writes = anyNodeInside(*module, mayWrite);
   assignsState = anyNodeInside(*module, assigns);
   keepsState = writes || assignsState;
+  writesParameters = anyNodeInside(*module, writesParameter);
   if (writes)
     for (InputSpec &input : signature.inputs)
       input.written = true;
@@ -222,7 +250,7 @@ llvm::Expected<c10::IValue> Reference::inferOrRestore(const std::vector<c10::IVa
   std::optional<ModuleStateCopy> before;
   if (impl_->keepsState)
     TRY(guardTorchVoid(ExitCode::Other, "copying the model's state",
-                       [&] { before.emplace(impl_->module->_ivalue()); }));
+                       [&] { before.emplace(impl_->module->_ivalue(), impl_->writesParameters); }));
   const uint64_t calls = impl_->calls;
   llvm::Expected<c10::IValue> result = inferOnce(inputs, stats);
   if (result) {

@@ -34,6 +34,7 @@ struct Reference::Impl {
   bool draws = false;
   bool keepsState = false;   // may write its attributes
   bool assignsState = false; // assigns some of them
+  bool writesParameters = false; // as a model that moves its target network
   Signature signature;
   std::vector<bool> batchDimGiven;
   std::vector<std::vector<PartDim>> partsGiven; // by argument

@@ -159,7 +159,7 @@ llvm::Expected<TrainedStep> Reference::stepOrRestore(BatchParts &parts, StepStat
   std::optional<ModuleStateCopy> before;
   if (impl_->keepsState)
     TRY(guardTorchVoid(ExitCode::Other, "copying the model's state",
-                       [&] { before.emplace(impl_->module->_ivalue()); }));
+                       [&] { before.emplace(impl_->module->_ivalue(), impl_->writesParameters); }));
   const uint64_t calls = impl_->calls;
   llvm::Expected<TrainedStep> result = stepOnce(parts, stats);
   if (result) {

@@ -163,6 +163,20 @@ class PenaltyOfTraining(Penalty):
         return y.mean() + ((g.norm(2, dim=1) - 1) ** 2).mean()
 
 
+class Target(nn.Module):
+    """Both modes move a parameter towards another one."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(6, 6), nn.Linear(6, 6)
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        with torch.no_grad():
+            far = self.b(target)
+            self.b.weight.mul_(0.9).add_(self.a.weight, alpha=0.1)
+        return ((self.a(x) - far) ** 2).mean()
+
+
 class EvalParameter(nn.Module):
     """One of its parameters has a gradient in no training step."""
 
@@ -277,6 +291,12 @@ class Evaluations(e2e.Case):
             file.write(b"damage")
         self.pipec(5, "pipe-check", "train.pipe", saying="eval-1.pt: changed")
         self.pipec(5, "pipe-run", "train.pipe", "--train", "--inputs", "batch.pt", "--eval-data", "eval.pt", saying="eval-1.pt: changed")
+
+    def testAParameterThatIsWrittenIsRestored(self):
+        self.saved(Target)
+        self.pipec(0, "pipe-run", "m.pt", "--train", "--inputs", "batch.pt", "--microbatches", 3, "--steps", 4, *SGD, "--output", "plain.pt", "--force")
+        _, state, _ = self.evaluated("m.pt")
+        self.sameBits(torch.load("plain.pt"), state)
 
     def testAModelThatComputesGradients(self):
         """It trains in micro-batches; where there is no grad mode, the message says that."""
