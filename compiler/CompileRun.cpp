@@ -284,8 +284,14 @@ llvm::Error CompileRun::writePlan(Plan &plan, ArtifactWriter &writer) {
       TRY(plan.training ? trainingSchedule(options_, planning_.training(), plan)
                         : llvm::Expected<Schedule>(defaultSchedule(options_, plan)));
   plan.requiredFeatures = featuresOf(plan);
-  if (llvm::Expected<Program> program = checkSchedule(toCsv(schedule), plan); !program)
-    return withContext(program.takeError(), "--schedule");
+  if (llvm::Expected<Program> program = checkSchedule(toCsv(schedule), plan); !program) {
+    const ErrorText text = describe(program.takeError());
+    // The check reads schedules of artifacts; this one is not in a damaged artifact, but the
+    // user's.
+    const bool isGiven = options_.schedule && text.code == ExitCode::BadArtifact;
+    return makeError(isGiven ? ExitCode::Usage : text.code, "--schedule: " + text.message,
+                     text.help);
+  }
   TRY(emitPlan(plan, schedule, writer));
   Plan readBack = TRY(readBackPlan(writer.directory(), plan));
   TRY(readBackEvaluation(writer));

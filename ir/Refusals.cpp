@@ -141,8 +141,7 @@ constexpr RefusalRow kRefusals[] = {
      "operators",
      "forward calls torch.autograd.grad or backward(), as for a penalty on gradients. Such a call "
      "walks back through operators of all stages before it, and each stage has only the graph of "
-     "its own; test runs, and inference, have none. pipe-run --train trains such a model unsplit, "
-     "from its .pt, in one micro-batch."},
+     "its own; inference has none. pipe-run --train trains such a model unsplit, from its .pt."},
     {Refusal::TooFewPlaces, "too-few-places",
      "{} stages requested; this model can be cut into at most {}: {}",
      "request fewer stages, or change what keeps operators together",

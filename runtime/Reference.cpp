@@ -6,7 +6,6 @@
 #include "ir/batch/ResultTree.h"
 #include "ir/batch/discovery/ResultSnapshots.h"
 #include "ir/support/Try.h"
-#include "ir/values/ArgumentText.h"
 #include "runtime/ReferenceImpl.h"
 #include "runtime/Resources.h"
 #include "runtime/StateCopy.h"
@@ -67,7 +66,7 @@ llvm::Expected<c10::IValue> Reference::inferOrRestore(const std::vector<c10::IVa
   std::optional<ModuleStateCopy> before;
   if (impl_->keepsState)
     TRY(guardTorchVoid(ExitCode::Other, "copying the model's state",
-                       [&] { before.emplace(impl_->module->_ivalue()); }));
+                       [&] { before.emplace(impl_->module->_ivalue(), impl_->writesParameters); }));
   const uint64_t calls = impl_->calls;
   llvm::Expected<c10::IValue> result = inferOnce(inputs, stats);
   if (result) {
@@ -116,8 +115,7 @@ llvm::Expected<Reference::Inferred> Reference::inferLeaves(const std::vector<c10
   for (size_t k = 0; k < parts.inputs.size(); ++k) {
     llvm::Expected<c10::IValue> value = impl.run(*impl.module, parts.inputs[k], k, &busyNs);
     if (!value)
-      return isWhole ? impl.explained(value.takeError(), parts.inputs[k])
-                     : withArguments(value.takeError(), impl.signature, parts.inputs[k]);
+      return impl.explained(value.takeError(), parts.inputs[k]);
     if (impl.keepsState && parts.inputs.size() > 1)
       value = guardTorch(ExitCode::Other, "copying results",
                          [&] { return apartFrom(*value, c10::IValue(impl.module->_ivalue())); });

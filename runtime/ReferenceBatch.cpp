@@ -1,12 +1,12 @@
 // How a reference cuts its batch and merges the results: found by test runs, since a .pt has no
 // plan.
 #include "ir/NodeInfo.h"
-#include "ir/Refusals.h"
 #include "ir/TorchError.h"
 #include "ir/TrainingModules.h"
 #include "ir/batch/CutCandidates.h"
 #include "ir/batch/FixedBatch.h"
 #include "ir/batch/MergeOutputs.h"
+#include "ir/batch/MicroBatch.h"
 #include "ir/batch/ResultTree.h"
 #include "ir/batch/discovery/Discovery.h"
 #include "ir/batch/discovery/DiscoveryNotes.h"
@@ -21,7 +21,21 @@
 #include "runtime/ThreadSettings.h"
 #include "runtime/WrittenState.h"
 
+#include <c10/core/GradMode.h>
+
 namespace pipec {
+
+/// The error of a model that fails only where there is no grad mode. `inner`: the operator that
+/// needs one, in words.
+static llvm::Error withoutGradients(llvm::Error error, const std::string &inner) {
+  const ErrorText text = describe(std::move(error));
+  return makeError(
+      ExitCode::Usage,
+      fmt::format("{}: the model computes gradients itself, which inference and evaluation do not "
+                  "allow, as torch.no_grad() does not: {}",
+                  inner, llvm::StringRef(text.message).split('\n').first.str()),
+      "compute them in training only (if self.training), or train without --eval-data");
+}
 
 /// A whole batch is not cut, so sizes alone give the number of samples.
 void Reference::Impl::guessBatch(const std::vector<c10::IValue> &inputs) {
@@ -77,14 +91,15 @@ llvm::Expected<BatchDiscovery> Reference::Impl::discover(Signature &of,
 
 /// Finds out how the batch is cut, before the first call with several micro-batches.
 llvm::Error Reference::Impl::learn(const std::vector<c10::IValue> &inputs) {
+  // Gradients that the model computes itself need the graph that a step of a training has.
+  const std::string inner = innerGradientIn(*module);
+  const bool walksBack = training && !inner.empty();
+  const c10::AutoGradMode mode(walksBack || c10::GradMode::is_enabled());
   llvm::Expected<BatchDiscovery> found = discover(signature, inputs, options.microBatches);
   if (!found) {
-    const std::string inner =
-        innerGradientIn(*module); // test runs have no graph to walk back through
-    if (inner.empty())
-      return found.takeError();
-    llvm::consumeError(found.takeError());
-    return refuseWith(Refusal::InnerGradient, inner);
+    if (!inner.empty() && !c10::GradMode::is_enabled() && runsWithGradients(inputs))
+      return withoutGradients(found.takeError(), inner);
+    return found.takeError();
   }
   llvm::append_range(notes, found->notes);
   warnings = std::move(found->warnings);
@@ -119,12 +134,25 @@ void Reference::Impl::tryPair(const std::vector<c10::IValue> &microBatch) {
   shown = std::move(found->shown);
 }
 
-/// The whole batch does not run: the model's constants may fix another size.
+/// A micro-batch does not run: the model's constants may fix another size, or it computes gradients
+/// itself.
 llvm::Error Reference::Impl::explained(llvm::Error error, const std::vector<c10::IValue> &inputs) {
+  const std::string inner = c10::GradMode::is_enabled() ? "" : innerGradientIn(*module);
+  if (!inner.empty() && runsWithGradients(inputs))
+    return withoutGradients(std::move(error), inner);
+  const std::vector<bool> given = known ? std::vector<bool>(inputs.size(), true) : batchDimGiven;
   return explainFixedBatch(withArguments(std::move(error), signature, inputs), signature, inputs,
-                           batchDimGiven, [this](std::vector<std::vector<c10::IValue>> inOrder) {
+                           given, [this](std::vector<std::vector<c10::IValue>> inOrder) {
                              return runFresh(std::move(inOrder));
                            });
+}
+
+bool Reference::Impl::runsWithGradients(const std::vector<c10::IValue> &inputs) {
+  const c10::AutoGradMode gradients(true);
+  llvm::Error error = runFresh({ownCopies(inputs)}).takeError();
+  const bool runs = !error;
+  llvm::consumeError(std::move(error));
+  return runs;
 }
 
 /// The leaves of each result. A list that has another length than in the trial becomes a leaf.

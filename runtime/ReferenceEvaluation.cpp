@@ -78,7 +78,7 @@ llvm::Expected<Evaluation> Reference::evaluate(const std::vector<c10::IValue> &i
   std::optional<ModuleStateCopy> before;
   if (run.keepsState)
     TRY(guardTorchVoid(ExitCode::Other, "copying the model's state",
-                       [&] { before.emplace(run.module->_ivalue()); }));
+                       [&] { before.emplace(run.module->_ivalue(), run.writesParameters); }));
   run.calls = 0; // every evaluation draws the same numbers
   run.options.microBatches = std::min(
       impl_->options.microBatches,

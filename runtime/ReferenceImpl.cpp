@@ -11,8 +11,10 @@
 #include "ir/graph/Dropout.h"
 #include "ir/support/Try.h"
 #include "ir/torchfile/TorchFile.h"
+#include "ir/values/MapTensors.h"
 #include "runtime/RandomKey.h"
 
+#include <c10/core/GradMode.h>
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/ir/ir.h>
 
@@ -27,6 +29,33 @@ bool isRandom(const jit::Node *node) { return isRandomOp(node->kind().toQualStri
 bool mayWrite(const jit::Node *node) {
   const c10::FunctionSchema *schema = node->maybeSchema();
   return schema && schema->is_mutable();
+}
+
+/// Whether a value is a parameter of a module, or a view of one.
+bool isParameter(const jit::Value *value) {
+  const jit::Node *node = value->node();
+  while (node->kind().is_aten() && !node->inputs().empty()) {
+    const c10::FunctionSchema *schema = node->maybeSchema();
+    if (!schema || schema->returns().size() != 1 || !schema->returns()[0].alias_info())
+      return false;
+    node = node->input(0)->node();
+  }
+  if (node->kind() != c10::prim::GetAttr)
+    return false;
+  const auto type = node->input(0)->type()->cast<c10::ClassType>();
+  const std::optional<size_t> slot =
+      type ? type->findAttributeSlot(node->s(c10::attr::name)) : std::nullopt;
+  return slot && type->is_parameter(*slot);
+}
+
+bool writesParameter(const jit::Node *node) {
+  const c10::FunctionSchema *schema = node->maybeSchema();
+  for (size_t i = 0; schema && i < schema->arguments().size() && i < node->inputs().size(); ++i) {
+    const c10::AliasInfo *alias = schema->arguments()[i].alias_info();
+    if (alias && alias->isWrite() && isParameter(node->input(i)))
+      return true;
+  }
+  return false;
 }
 
 bool assigns(const jit::Node *node) { return node->kind() == c10::prim::SetAttr; }
@@ -76,6 +105,7 @@ llvm::Error Reference::Impl::readSignature() {
   const bool writes = anyNodeInside(*module, mayWrite);
   assignsState = anyNodeInside(*module, assigns);
   keepsState = writes || assignsState;
+  writesParameters = anyNodeInside(*module, writesParameter);
   if (writes)
     for (InputSpec &input : signature.inputs)
       input.written = true;
@@ -123,6 +153,11 @@ Reference::Impl::runFresh(std::vector<std::vector<c10::IValue>> inOrder, bool dr
   std::vector<c10::IValue> results;
   for (std::vector<c10::IValue> &inputs : inOrder) {
     c10::IValue value = TRY(run(fresh, std::move(inputs), 0, nullptr));
+    // A training's graph of one run is of no use to the next.
+    if (c10::GradMode::is_enabled())
+      value = mapTensors(value, [](const at::Tensor &tensor) {
+        return tensor.defined() ? tensor.detach() : tensor;
+      });
     results.push_back(keepsState || inOrder.size() > 1 ? ownCopies(value).front()
                                                        : std::move(value));
   }

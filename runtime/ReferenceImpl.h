@@ -34,6 +34,7 @@ struct Reference::Impl {
   bool draws = false;
   bool keepsState = false;   // may write its attributes
   bool assignsState = false; // assigns some of them
+  bool writesParameters = false; // as a model that moves its target network
   Signature signature;
   std::vector<bool> batchDimGiven;
   std::vector<std::vector<PartDim>> partsGiven; // by argument
@@ -68,6 +69,7 @@ struct Reference::Impl {
   /// rules and `shown`.
   void tryPair(const std::vector<c10::IValue> &microBatch);
   llvm::Error explained(llvm::Error error, const std::vector<c10::IValue> &inputs);
+  bool runsWithGradients(const std::vector<c10::IValue> &inputs);
   llvm::Expected<std::vector<std::vector<c10::IValue>>>
   leavesOf(llvm::ArrayRef<c10::IValue> results);
   // checkpoint/ReferenceCheckpoint.cpp

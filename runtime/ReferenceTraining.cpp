@@ -11,7 +11,6 @@
 #include "ir/plan/LossLeaf.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/support/Try.h"
-#include "ir/values/ArgumentText.h"
 #include "runtime/ReferenceNorms.h"
 #include "runtime/StateCopy.h"
 #include "runtime/ThreadSettings.h"
@@ -168,7 +167,7 @@ llvm::Expected<TrainedStep> Reference::stepOrRestore(BatchParts &parts, StepStat
   std::optional<ModuleStateCopy> before;
   if (impl_->keepsState)
     TRY(guardTorchVoid(ExitCode::Other, "copying the model's state",
-                       [&] { before.emplace(impl_->module->_ivalue()); }));
+                       [&] { before.emplace(impl_->module->_ivalue(), impl_->writesParameters); }));
   const uint64_t calls = impl_->calls;
   llvm::Expected<TrainedStep> result = stepOnce(parts, stats);
   if (result) {
@@ -226,7 +225,7 @@ llvm::Error Reference::runMicroBatch(BatchParts &parts, size_t k, StepSums &sums
     return impl.run(*impl.module, parts.inputs[k], k, &sums.busyNs);
   }();
   if (!value)
-    return withArguments(value.takeError(), impl.signature, parts.inputs[k]);
+    return impl.explained(value.takeError(), parts.inputs[k]);
   training.norms.note(norms.take());
   if (!training.loss && !impl.known) // one micro-batch, or ones that were cut before
     describeResult(impl.signature, *value);

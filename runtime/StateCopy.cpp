@@ -64,18 +64,20 @@ std::vector<c10::IValue> StateCopy::restore() {
   return std::move(values_);
 }
 
-ModuleStateCopy::ModuleStateCopy(const c10::intrusive_ptr<c10::ivalue::Object> &module)
-    : copy_((collect(module), values_), true) {
+ModuleStateCopy::ModuleStateCopy(const c10::intrusive_ptr<c10::ivalue::Object> &module,
+                                 bool parameters)
+    : copy_((collect(module, parameters), values_), true) {
   values_.clear();
 }
 
-void ModuleStateCopy::collect(const c10::intrusive_ptr<c10::ivalue::Object> &module) {
+void ModuleStateCopy::collect(const c10::intrusive_ptr<c10::ivalue::Object> &module,
+                              bool parameters) {
   const auto type = module->type();
   for (size_t slot = 0; slot < type->numAttributes(); ++slot) {
     const c10::IValue &value = module->getSlot(slot);
     if (value.isModule()) {
-      collect(value.toObject());
-    } else if (!type->is_parameter(slot)) {
+      collect(value.toObject(), parameters);
+    } else if (parameters || !type->is_parameter(slot)) {
       slots_.emplace_back(module, slot);
       values_.push_back(value);
     }

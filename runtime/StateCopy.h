@@ -46,14 +46,15 @@ private:
 };
 
 /// The same for a whole module: its buffers and other attributes, and those of its submodules.
-/// Parameters are assumed to stay unchanged.
+/// `parameters`: the model may write into these, too; otherwise they stay as they are, without a
+/// copy.
 class ModuleStateCopy {
 public:
-  explicit ModuleStateCopy(const c10::intrusive_ptr<c10::ivalue::Object> &module);
+  ModuleStateCopy(const c10::intrusive_ptr<c10::ivalue::Object> &module, bool parameters);
   void restore();
 
 private:
-  void collect(const c10::intrusive_ptr<c10::ivalue::Object> &module);
+  void collect(const c10::intrusive_ptr<c10::ivalue::Object> &module, bool parameters);
 
   std::vector<std::pair<c10::intrusive_ptr<c10::ivalue::Object>, size_t>> slots_;
   std::vector<c10::IValue> values_;

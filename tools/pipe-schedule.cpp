@@ -6,6 +6,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include "tools/cli/ProgressLine.h"
 #include "tools/cli/ToolMain.h"
+#include "tools/schedule/ArtifactTrial.h"
 #include "tools/schedule/ScheduleAuto.h"
 #include "tools/schedule/ScheduleCommand.h"
 #include "tools/schedule/ScheduleReport.h"
@@ -48,6 +49,11 @@ llvm::Expected<ExitCode> run() {
       return showNoneFits(command, found.takeError());
     TRY(writeScheduleFiles(command, found->trial, request.costs.inBytes));
     return showBest(command, *found, request.costs.inBytes);
+  }
+  if (isArtifact(names.front())) {
+    const Trial trial = TRY(tryArtifact(names.front()));
+    TRY(writeScheduleFiles(command, trial, /*inBytes=*/true));
+    return showTrial(command, trial, /*inBytes=*/true);
   }
   std::vector<Trial> trials;
   std::optional<ProgressLine> progress;
@@ -92,12 +98,13 @@ int main(int argc, char **argv) {
   ToolInfo info;
   info.name = "pipe-schedule";
   info.description = "makes or reads compute schedules, checks, simulates, compares and draws them";
-  info.usage = "NAME|FILE[,...] [options]";
+  info.usage = "NAME|FILE|MODEL.pipe[,...] [options]";
   info.examples = {
       "pipe-schedule 1f1b --ranks 4 --microbatches 8",
       "pipe-schedule all --ranks 8 --microbatches 32 --costs f=14.5,i=15.6,w=9.3,comm=0.3",
       "pipe-schedule zb-v --ranks 8 --microbatches 16 --svg zb-v.svg",
       "pipe-schedule table.csv --json",
+      "pipe-schedule model.pipe --svg step.svg",
   };
   info.words["NAME"] = generatorNames();
   return plainToolMain(argc, argv, info, run);

@@ -20,6 +20,7 @@ namespace {
 
 constexpr int64_t kMostSamples = 1024; // a batch of more would be slow to try, and is rare
 constexpr size_t kMostBatches = 8;
+constexpr int64_t kMostFewSamples = 8; // a smaller batch may be too small
 constexpr int64_t kMostDims = 64;
 constexpr int64_t kMostParts = 256; // of the batch, for one trial
 
@@ -171,20 +172,34 @@ llvm::Error explainFixedBatch(llvm::Error error, Signature signature,
   const int64_t batch = ways->front().batch;
   setCut(signature, ways->front().dims);
   const int64_t given = whole.empty() ? batch : batchSizeOr(batch, signature, whole);
+  auto takes = [&](int64_t samples) {
+    return samples >= 1 && runsWith(samples, batch, signature, inputs, run);
+  };
+  // As in a batch norm, which needs more than one value per channel.
+  if (batch >= 1 && batch < kMostFewSamples && takes(batch + 1) && takes(batch + 2) &&
+      !takes(batch - 1)) {
+    const std::string least = counted(static_cast<size_t>(batch + 1), "sample");
+    return makeError(
+        text.code, fmt::format("expected at least {}, got {}: {}", least, batch, text.message),
+        fmt::format("choose the batch and --microbatches so that each micro-batch has at least {}",
+                    least));
+  }
   size_t trials = 0;
   for (int64_t samples : numbersIn(text.message)) {
     if (batch < 1 || samples < 1 || samples == batch || batch / samples > kMostParts ||
         trials++ == kMostBatches)
       continue;
-    if (!runsWith(samples, batch, signature, inputs, run))
+    if (!takes(samples))
       continue;
     const std::string sizes = contradiction(samples, batch, given, signature, inputs, run);
     if (!sizes.empty())
       return makeError(text.code, sizes + ": " + text.message,
                        "pass inputs whose sizes agree; if the batch is another dimension, name it "
                        "with --batch-dim");
+    if (samples > 1 && takes(samples + 1)) // the number is another one, such as a layer's width
+      continue;
     // Rows in groups, as of x.view(-1, 2, 8): the number of groups is free.
-    if (samples > 1 && 2 * samples != batch && runsWith(2 * samples, batch, signature, inputs, run))
+    if (samples > 1 && 2 * samples != batch && takes(2 * samples))
       return makeError(
           text.code,
           fmt::format("expected a multiple of {} (the model groups rows by {}), got {}: {}",

@@ -19,8 +19,10 @@ bool runsWithSize(llvm::ArrayRef<c10::IValue> inputs, size_t index, int64_t dim,
 /// constants", and the `inputs` of that size that every micro-batch gets whole.
 std::string whatFixesBatch(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs);
 
-/// The batch size that the model's constants fix is usually a number in its error message for
-/// `inputs`. If the model runs with that size, `error` gets the size and the fix. If it also runs
+/// Tries other batch sizes, and gives `error` the reason that they show. If the model runs with a
+/// few samples more, the batch is too small. The size that constants fix is usually a number in the
+/// error message for `inputs`: if the model runs with that size and not with one more, `error` gets
+/// the size and the fix. If it also runs
 /// with the batch as it is and another input, or another dimension, of the batch's size, the inputs
 /// contradict each other: `error` gets both sizes. Otherwise `error` is returned unchanged. Nothing
 /// runs unless `error` is a failure of Usage. `batchDims` are the

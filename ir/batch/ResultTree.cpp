@@ -25,8 +25,11 @@ OutputTree treeOf(Signature &signature, const c10::IValue &value) {
   if (value.isTuple()) {
     tree.kind = OutputTree::Kind::Tuple;
     auto type = value.type()->cast<c10::TupleType>();
-    if (type && type->name())
+    if (type && type->name() && type->schema()) {
       tree.typeName = type->name()->name();
+      for (const c10::Argument &field : type->schema()->arguments())
+        tree.keys.push_back(field.name());
+    }
     for (const c10::IValue &child : value.toTupleRef().elements())
       add(child);
     return tree;

@@ -34,6 +34,24 @@ void collect(const OutputTree &tree, const std::string &path, std::vector<std::s
     collect(tree.children[i], childPath(path, tree, i), paths);
 }
 
+/// The leaf at `path`, where the fields of a NamedTuple may also be named by their places.
+std::optional<size_t> leafAt(const OutputTree &tree, llvm::StringRef path) {
+  if (tree.kind == OutputTree::Kind::Leaf)
+    return path.empty() ? std::optional(tree.leaf) : std::nullopt;
+  for (size_t i = 0; i < tree.children.size(); ++i) {
+    std::vector<std::string> names = {nameOfChild(tree, i)};
+    if (tree.kind == OutputTree::Kind::Tuple)
+      names.push_back(std::to_string(i));
+    for (const std::string &name : names) {
+      llvm::StringRef rest = path;
+      if (rest.consume_front(name) && (rest.empty() || rest.consume_front(".")))
+        if (std::optional<size_t> leaf = leafAt(tree.children[i], rest))
+          return leaf;
+    }
+  }
+  return std::nullopt;
+}
+
 } // namespace
 
 std::string childPath(const std::string &path, const OutputTree &tree, size_t child) {
@@ -68,6 +86,9 @@ llvm::Expected<size_t> leafOfPath(const Signature &signature, llvm::StringRef pa
   const std::vector<std::string> paths = outputPaths(signature);
   if (const auto at = llvm::find(paths, path); at != paths.end())
     return static_cast<size_t>(at - paths.begin());
+  if (const std::optional<size_t> leaf = leafAt(signature.outputs, path);
+      leaf && *leaf < signature.leaves.size())
+    return *leaf;
   return makeError(ExitCode::Usage, fmt::format("the model has no result {}", path.str()),
                    didYouMean(path, paths, "its results are " + llvm::join(paths, ", ")));
 }

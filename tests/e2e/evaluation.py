@@ -137,6 +137,46 @@ class InEval(nn.Module):
         return (self.b(x) ** 2).mean()
 
 
+class Penalty(nn.Module):
+    """A penalty on the gradient of a critic, which the model computes itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(6, 16), nn.Linear(16, 1)
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        x = (0.5 * x + 0.5 * target).requires_grad_(True)
+        y = self.b(torch.tanh(self.a(x)))
+        g = torch.autograd.grad([y.sum()], [x], create_graph=True)[0]
+        assert g is not None
+        return y.mean() + ((g.norm(2, dim=1) - 1) ** 2).mean()
+
+
+class PenaltyOfTraining(Penalty):
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        if not self.training:
+            return self.b(torch.tanh(self.a(0.5 * x + 0.5 * target))).mean()
+        x = (0.5 * x + 0.5 * target).requires_grad_(True)
+        y = self.b(torch.tanh(self.a(x)))
+        g = torch.autograd.grad([y.sum()], [x], create_graph=True)[0]
+        assert g is not None
+        return y.mean() + ((g.norm(2, dim=1) - 1) ** 2).mean()
+
+
+class Target(nn.Module):
+    """Both modes move a parameter towards another one."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(6, 6), nn.Linear(6, 6)
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        with torch.no_grad():
+            far = self.b(target)
+            self.b.weight.mul_(0.9).add_(self.a.weight, alpha=0.1)
+        return ((self.a(x) - far) ** 2).mean()
+
+
 class EvalParameter(nn.Module):
     """One of its parameters has a gradient in no training step."""
 
@@ -251,6 +291,34 @@ class Evaluations(e2e.Case):
             file.write(b"damage")
         self.pipec(5, "pipe-check", "train.pipe", saying="eval-1.pt: changed")
         self.pipec(5, "pipe-run", "train.pipe", "--train", "--inputs", "batch.pt", "--eval-data", "eval.pt", saying="eval-1.pt: changed")
+
+    def testAParameterThatIsWrittenIsRestored(self):
+        self.saved(Target)
+        self.pipec(0, "pipe-run", "m.pt", "--train", "--inputs", "batch.pt", "--microbatches", 3, "--steps", 4, *SGD, "--output", "plain.pt", "--force")
+        _, state, _ = self.evaluated("m.pt")
+        self.sameBits(torch.load("plain.pt"), state)
+
+    def testAModelThatComputesGradients(self):
+        """It trains in micro-batches; where there is no grad mode, the message says that."""
+        self.saved(Penalty)
+        x, target = torch.load("batch.pt")
+        for parts in (1, 2, 4):
+            model = torch.jit.load("m.pt").train()
+            for a, b in zip(x.tensor_split(parts), target.tensor_split(parts)):
+                with torch.jit.optimized_execution(False):
+                    (model(a, b) * torch.tensor(len(a) / len(x))).backward()
+            self.pipec(0, "pipe-run", "m.pt", "--train", "--inputs", "batch.pt", "--microbatches", parts, "--emit-grads", "grads.pt", "--force", "--threads", 1)
+            self.sameBits({name: value.grad for name, value in model.named_parameters()}, torch.load("grads.pt"), parts)
+        for parts in (1, 2):
+            says = ["aten::grad at ", "the model computes gradients itself, which inference and evaluation do not allow, as torch.no_grad() does not: micro-batch 0: ",
+                    "help: compute them in training only (if self.training), or train without --eval-data"]
+            run = ["pipe-run", "m.pt", "--microbatches", parts]
+            done = self.pipec(USAGE, *run, "--train", "--inputs", "batch.pt", "--eval-data", "eval.pt")
+            for text in ["error: evaluation after step 1: ", *says]:
+                self.assertIn(text, done.err)
+            self.refused(USAGE, says, *run, "--inputs", "batch.pt")
+        self.saved(PenaltyOfTraining)
+        self.pipec(0, "pipe-run", "m.pt", "--train", "--inputs", "batch.pt", "--microbatches", 2, "--eval-data", "eval.pt")
 
     def testALossInItsOwnFile(self):
         x, _ = self.saved(Body)

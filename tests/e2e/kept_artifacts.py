@@ -2,7 +2,10 @@
 load are refused in words."""
 
 import json
+import shutil
+from pathlib import Path
 
+import damage
 import e2e
 
 KEPT = sorted(path.parent for path in (e2e.SOURCE / "tests" / "artifacts").glob("*/model.pipe"))
@@ -80,6 +83,19 @@ class Kept(e2e.Case):
                     result = self.pipec(refusal["code"], tool, folder / "model.pipe", *options, saying=refusal["saying"])
                     if tool == "pipe-run":
                         self.assertEqual(result.out, "", "it ran")
+
+    def testTrainingsBeforeFormat12(self):
+        """An artifact compiled for training says what is trained since format 1.2."""
+        shutil.rmtree("old.pipe", ignore_errors=True)
+        shutil.copytree(e2e.SOURCE / "tests/artifacts/v1.1-residual/model.pipe", "old.pipe")
+        plan = Path("old.pipe/plan.json")
+        document = json.loads(plan.read_text(encoding="utf-8"))
+        document["mode"] = "train"
+        plan.chmod(0o644)
+        plan.write_text(json.dumps(document), encoding="utf-8")
+        damage.manifest(Path("old.pipe"))
+        self.refused(6, ["old.pipe: expected a plan that says what is trained, as format 1.2 does, got none", "help: compile the model again"], "pipe-run",
+                     "old.pipe", "--train", "--inputs", e2e.SOURCE / "tests/artifacts/v1.1-residual/inputs.pt")
 
     def testNumbersAreLookedAt(self):
         """A weight that differs is seen in what is computed (and, before that, by the digests)."""

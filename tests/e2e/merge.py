@@ -124,6 +124,52 @@ class Into(Merge):
         self.sameBits(values, merged.w.detach())
         self.sameBits(values.t(), merged.turned)
 
+    def testOtherMethodsAndFlagsStay(self):
+        """Exported methods, which no run uses, and the mode of each module, also of one that is kept in eval mode."""
+        class Rich(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.norm, self.drop, self.o = torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4), torch.nn.Dropout(0.5), torch.nn.Linear(4, 4)
+                self.factor: int = 3
+
+            def forward(self, x, y):
+                return torch.nn.functional.mse_loss(self.predict(x), y)
+
+            @torch.jit.export
+            def predict(self, x):
+                return self.o(self.drop(self.norm(self.a(x))))
+
+            @torch.jit.export
+            def times(self, n: int) -> int:
+                return n * self.factor
+
+        torch.manual_seed(7)
+        rich = Rich().train()
+        rich.norm.eval()
+        torch.jit.script(rich).save("rich.pt")
+        source, values = torch.jit.load("rich.pt"), (torch.randn(8, 4), torch.randn(8, 4))
+        torch.save(values, "rich.inputs.pt")
+        run = ["--inputs", "rich.inputs.pt", "--optimizer", "sgd,lr=0.1", "--output", "rich.state.pt", "--checkpoint", "rich.checkpoints", "--force"]
+        self.compiled("rich.pt", "rich.pipe", "--train", "--stages", 2, "--inputs", "rich.inputs.pt", "--cost", "analytic")
+        for trained in ("rich.pt", "rich.pipe"):
+            shutil.rmtree("rich.checkpoints", ignore_errors=True)
+            self.pipec(0, "pipe-run", trained, "--train", *run)
+            state = torch.load("rich.state.pt")
+            for options in (["--state", "rich.state.pt"], ["--checkpoint", "rich.checkpoints"]):
+                with self.subTest(trained=trained, options=options):
+                    self.pipec(0, "pipe-merge", *options, "--into", "rich.pt", "-o", "rich.merged.pt", "--force", saying="wrote rich.merged.pt")
+                    merged = torch.jit.load("rich.merged.pt")
+                    self.assertEqual({name: part.training for name, part in source.named_modules()}, {name: part.training for name, part in merged.named_modules()})
+                    self.assertEqual((merged.training, merged.norm.training, merged.drop.training), (True, False, True))
+                    self.sameBits(dict(sorted(state.items())), dict(sorted(merged.state_dict().items())))
+                    self.assertEqual(merged.times(2), 6)
+                    for module in (source, merged):
+                        module.eval()
+                    source.load_state_dict(state)
+                    self.sameBits(self.results(source, [values[:1]], "predict"), self.results(merged, [values[:1]], "predict"))
+                    source.train()
+                    source.norm.eval()
+
     def testTheCodeIsTheAuthors(self):
         """Nothing of what a run inserts, such as the check of an LSTM's state, gets into the file: plain PyTorch does not know it."""
         class Recurrent(torch.nn.Module):

@@ -3,7 +3,7 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import Tuple
+from typing import NamedTuple, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -72,6 +72,17 @@ class NumberOfWords(Words):
     def forward(self, ids: Tensor, target: Tensor) -> Tuple[Tensor, int]:
         count = int((target != 0).sum())
         return cross_entropy(self.scores(ids), target.flatten(), ignore_index=0, reduction="sum"), count
+
+
+class Named(NamedTuple):
+    loss: Tensor
+    scores: Tensor
+
+
+class NamedResults(Words):
+    def forward(self, ids: Tensor, target: Tensor) -> Named:
+        scores = self.scores(ids)
+        return Named(cross_entropy(scores, target.flatten()), scores)
 
 
 class FloatPair(Words):
@@ -453,6 +464,19 @@ class TrainLosses(e2e.Case):
             for what in ("drawn.pt", "drawn.pipe"):
                 done = self.pipec(0, "pipe-run", what, "--train", "--inputs", "drawn-batch.pt", "--microbatches", 4)
                 self.assertNotIn("sum over samples", done.out + done.err)
+
+    def testAFieldByNameOrPlace(self):
+        """Of a NamedTuple, in a compile and in a run of the unsplit model."""
+        batch = words()
+        run = ["--inputs", "batch.pt", "--microbatches", 4, "--steps", 2, *ADAM]
+        results = []
+        for field in ("loss", "0"):
+            self.compiled(NamedResults, batch, "--train", "--loss-output", field)
+            results += [self.trained("m.pt", *run, "--loss-output", field)[:2], self.trained("m.pipe", *run)[:2]]
+        for other in results[1:]:
+            self.sameBits(results[0], other)
+        self.refused(USAGE, ["--loss-output: the model has no result 2", "help: its results are loss, scores"], "pipe-run", "m.pt", "--train", *run, "--loss-output", "2")
+        self.refusedCompile(NamedResults, batch, ["--loss-output: the model has no result 2", "help: its results are loss, scores"], "2")
 
     def testNamesOfThePair(self):
         batch = words()

@@ -476,6 +476,24 @@ class TrainRuns(e2e.Case):
         both = self.trained(pipe, "--train", "--inputs", batch, *SGD)
         self.sameBits(both, self.trained(pipe, "--train", "--inputs", "x.pt", "--targets", "y.pt", *SGD))
 
+    def testMicroBatchesThatAreTooSmall(self):
+        """A batch norm refuses one sample: the run ends with that, and is not cut in some other way that runs."""
+        class Normed(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.norm, self.b = nn.Linear(6, 16), nn.BatchNorm1d(16), nn.Linear(16, 3)
+
+            def forward(self, x: Tensor, y: Tensor) -> Tensor:
+                return ((self.b(self.norm(self.a(x))) - y) ** 2).mean()
+
+        self.saved(Normed, torch.randn(7, 6), torch.randn(7, 3))
+        for parts, index in ((7, 0), (4, 3)):
+            self.refused(USAGE, [f"error: step 1: expected at least 2 samples, got 1: micro-batch {index}: ValueError: Expected more than 1 value per channel when "
+                                 "training, got input size [1, 16]", "called with x: float32[1,6], y: float32[1,3]",
+                                 "help: choose the batch and --microbatches so that each micro-batch has at least 2 samples"], "pipe-run", "m.pt", "--train",
+                         "--inputs", "batch.pt", "--microbatches", parts)
+        self.pipec(0, "pipe-run", "m.pt", "--train", "--inputs", "batch.pt", "--microbatches", 3)
+
     def testATableOfActions(self):
         model, pipe, batch = self.family("unet")
         expected = self.trained(model, "--train", "--inputs", batch, "--microbatches", 4, "--steps", 2, *SGD)

@@ -53,6 +53,13 @@ class Scaled(torch.nn.Module):
         return self.c(self.b(torch.tanh(self.a(x)))).square().mean()
 
 
+class CountedLoss(Counts):
+    def forward(self, x):
+        x = self.second(self.first(x) + self.count)
+        self.count.add_(1)
+        return self.third(x).pow(2).mean()
+
+
 class TrainingPlans(e2e.Case):
     def document(self, tool, *arguments, code=0):
         done = e2e.run(tool, *arguments, "--json")
@@ -208,8 +215,55 @@ class TrainingPlans(e2e.Case):
         report = json.loads(self.pipec(0, *command, "--split-backward", "on", "-o", "split.pipe", "--force", "--json").out)
         self.assertEqual(e2e.plan("split.pipe")["training"]["why_whole"], [""] * 4)
         self.assertRegex(" ".join(report["tested"]), "with whole and split backwards")
-        self.refused(2, "--split-backward: expected on or off, got maybe", *command, "--split-backward", "maybe", "-o", "no.pipe")
-        self.refused(2, "--split-backward: expected --train with it", "pipe-compile", e2e.MODELS / "mlp.pt", "--stages", 2, "--split-backward", "off", "-o", "no.pipe")
+        self.refused("pipe-compile", 2, *command[1:], "--split-backward", "maybe", "-o", "no.pipe", saying=["--split-backward: expected on or off, got maybe"])
+        self.refused("pipe-compile", 2, e2e.MODELS / "mlp.pt", "--stages", 2, "--split-backward", "off", "-o", "no.pipe",
+                     saying=["--split-backward: expected --train with it"])
+
+    def testGivenTablesThatDoNotFit(self):
+        """The table is the user's, so it is no damaged artifact: exit 2."""
+        torch.manual_seed(0)
+        torch.jit.script(CountedLoss()).save("counted.pt")
+        for name, options, rows in (("infer", [], ["0F1,0F0", "1F1,1F0"]), ("train", ["--train"], ["0F1,0F0,0B0,0B1", "1F1,1B1,1F0,1B0"])):
+            Path("turned.csv").write_text("\n".join(rows) + "\n")
+            self.refused("pipe-compile", 2, "counted.pt", *options, "--inputs", "f32[4,8]", "--cost", "analytic", "--schedule", "turned.csv", "-o",
+                         f"turned-{name}.pipe", "--force", saying=["--schedule: schedule: rank ", "writes state (count), so its forwards come in the order of "
+                                                                   "micro-batches: expected micro-batch 0, got 1"])
+
+    def testTheScheduleOfAnArtifact(self):
+        """pipe-schedule simulates it as pipe-inspect does, with the plan's costs."""
+        for name, options in (("gpt", ["--schedule", "zb-h1", "--microbatches", 4]), ("mlp", ["--ranks", 2]), ("lstm", ["--stages", 3, "--recompute", "always"])):
+            model, batch = training_models.save(name)
+            pipe = f"simulated-{name}.pipe"
+            self.compiled(model, pipe, "--train", "--inputs", batch, "--cost", "analytic", *options, *([] if "--ranks" in options else ["--stages", 3]))
+            shown = json.loads(self.pipec(0, "pipe-inspect", pipe, "--json").out)["training"]
+            for files in ([], ["--csv", "own.csv", "--program", "own.program", "--svg", "own.svg", "--trace", "own.json", "--force"]):
+                trial = self.document("pipe-schedule", pipe, *files)
+                self.assertEqual((trial["makespan_ms"], trial["lower_bound_ms"], trial["peak_memory"], trial["valid"]),
+                                 (shown["step_ms"], shown["lower_bound_ms"], shown["activation_peaks"], True), name)
+            self.assertEqual(self.document("pipe-schedule", "own.csv")["actions"], trial["actions"])
+            self.assertEqual(self.document("pipe-schedule", f"{pipe}/schedule.csv")["actions"], trial["actions"])
+            text = self.pipec(0, "pipe-schedule", pipe).out
+            for words in (f"{pipe}: ", "step time", "rank 0", "peak of activations", "PASSED"):
+                self.assertIn(words, text)
+        help = f"help: pass {pipe}/schedule.csv, its table"
+        self.refused("pipe-schedule", 2, pipe, "--costs", "f=1,i=1,w=1",
+                     saying=[f"--costs: expected it without an artifact, whose plan has the costs, got {pipe}", help])
+        self.refused("pipe-schedule", 2, f"1f1b,{pipe}", saying=[f"{pipe}: expected an artifact alone, got 2 schedules", help])
+        Path("no-artifact").mkdir(exist_ok=True)
+        self.refused("pipe-schedule", 2, "no-artifact", saying=["no-artifact: expected a table, a program or an artifact, got a directory without plan.json"])
+        # A plan that knows no costs, a schedule that does not fit, and a plan that is none.
+        document = e2e.plan(pipe)
+        del document["training"]["costs"]
+        Path(f"{pipe}/plan.json").write_text(json.dumps(document))
+        self.assertIn("warning: the plan has no costs: each part of a stage's work takes 1 ms", self.pipec(0, "pipe-schedule", pipe).err)
+        Path(f"{pipe}/schedule.csv").write_text("0F0,0B0\n")
+        self.assertFalse(self.document("pipe-schedule", pipe, code=5)["valid"])
+        Path(f"{pipe}/plan.json").write_text("{}")
+        self.refused("pipe-schedule", 5, pipe, saying=[f"{pipe}: plan"])
+        self.compiled(e2e.MODELS / "mlp.pt", "forwards.pipe", "--inputs", e2e.MODELS / "mlp.inputs.pt", "--stages", 2, "--cost", "analytic")
+        trial = self.document("pipe-schedule", "forwards.pipe")
+        self.assertGreater(trial["makespan_ms"], 0)
+        self.assertEqual({cell.lstrip("0123456789")[0] for row in trial["actions"] for cell in row}, {"F"})
 
     def testModulesInsideControlFlow(self):
         """The planned stages name modules that are called in branches and loops, as the table of stages does."""

@@ -133,7 +133,7 @@ private:
   c10::IValue expected_;
 };
 
-Run inferenceOf(std::vector<c10::IValue> inputs) {
+Run anInferenceOf(std::vector<c10::IValue> inputs) {
   return [inputs = std::move(inputs)](
              const std::string &directory) -> llvm::Expected<c10::IValue> {
     PipelineOptions options;
@@ -214,7 +214,7 @@ Edited kept(const std::string &name) {
   std::vector<c10::IValue> inputs = given.positional;
   if (name == "v1-tied")
     inputs.push_back(3); // also where the plan has a default
-  return Edited(folder + "/model.pipe", inferenceOf(std::move(inputs)));
+  return Edited(folder + "/model.pipe", anInferenceOf(std::move(inputs)));
 }
 
 /// A tie that is sent, a skip, state that is written and state that is assigned, random operators,
@@ -255,7 +255,7 @@ TEST(PlanEdits, AreFoundWhereAnythingElseKnows) {
   std::set<const Free *> used;
   tryEdits(kept("v1-mlp"), {kFree}, used);
   tryEdits(kept("v1-tied"), {kFree}, used);
-  tryEdits(Edited(compiled(), inferenceOf({x, y, 3})), {kFree}, used);
+  tryEdits(Edited(compiled(), anInferenceOf({x, y, 3})), {kFree}, used);
   for (const Free &it : kFree)
     EXPECT_TRUE(kStep > 1 || used.count(&it)) << it.path << ": no edit needs this exception";
 }

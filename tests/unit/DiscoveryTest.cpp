@@ -844,6 +844,25 @@ TEST(Discovery, ASumOverTheValuesOfTheExampleProvesNothing) {
   EXPECT_EQ(found.equal(1), Equal::Yes) << "one number";
 }
 
+TEST(Discovery, AModelThatRefusesOneSampleIsCutNevertheless) {
+  // The loss behind a norm: one sample is refused, however the targets are cut.
+  DiscoveryOptions options;
+  options.trains = true;
+  options.norms = "norm";
+  options.microBatches = 7;
+  auto model = [](const Values &in) -> Values {
+    const at::Tensor x = in[0].toTensor(), y = in[1].toTensor();
+    if (x.size(0) < 2)
+      throw std::runtime_error("more than 1 value per channel");
+    return {((x - x.mean(0)) / x.std(0) - y).square().mean()};
+  };
+  const Found found = discoverLeaves({at::randn({7, 3}), at::randn({7, 3})}, 1, model, options);
+  EXPECT_EQ(found.dim(0), 0);
+  EXPECT_EQ(found.dim(1), 0);
+  EXPECT_EQ(found.rule(), rule(Kind::Mean));
+  EXPECT_TRUE(found.signature.batchSymbolic);
+}
+
 TEST(Discovery, TheExampleMayBeAMicroBatch) {
   DiscoveryOptions options;
   options.microBatches = 3;

@@ -550,6 +550,17 @@ TEST(FixedBatch, IsBlamedOnlyWhereEverySampleRuns) {
               fmt::format("expected a multiple of 2 samples (the model groups rows by 2), got {0}: "
                           "shape '[-1, 2]' is invalid for {0}",
                           rows));
+  // The number in the text is the width of a layer.
+  auto ofChannels = [](at::Tensor ids) -> std::string {
+    return ids.size(0) > 1 ? "" : "Expected more than 1 value per channel, got size [1, 16]";
+  };
+  EXPECT_EQ(explained(at::arange(1), ofChannels),
+            "expected at least 2 samples, got 1: Expected more than 1 value per channel, got size "
+            "[1, 16]");
+  auto notThree = [](at::Tensor ids) -> std::string {
+    return ids.size(0) != 3 ? "" : "no 3, but 16";
+  };
+  EXPECT_EQ(explained(at::arange(3), notThree), "no 3, but 16");
   // Three of these four samples run.
   auto table = [](at::Tensor ids) -> std::string {
     return ids.max().item<int64_t>() < 3 ? "" : "index 3 is out of bounds with size 3";

@@ -46,6 +46,15 @@ TEST(OutputPath, namesElementsFieldsAndKeys) {
 
   OutputTree named = node(Kind::Tuple, {leaf(0), leaf(1)}, {"scores", "boxes"});
   EXPECT_EQ(outputPaths(signatureOf(named, 2)), (Paths{"scores", "boxes"}));
+  for (const char *path : {"boxes", "1"}) // both ways to name a field lead to it
+    EXPECT_EQ(take(leafOfPath(signatureOf(named, 2), path)), 1U) << path;
+  OutputTree inner = node(Kind::Dict, {leaf(0), named}, {"0", "more"});
+  inner.children[1].children[0].leaf = 2;
+  for (const char *path : {"more.scores", "more.0"})
+    EXPECT_EQ(take(leafOfPath(signatureOf(inner, 3), path)), 2U) << path;
+  EXPECT_TRUE(failedWith(leafOfPath(signatureOf(inner, 3), "1.0"), ExitCode::Usage,
+                         "the model has no result 1.0"))
+      << "a key of a dict has no place";
   named.keys.clear(); // as before format 1.1
   EXPECT_EQ(outputPaths(signatureOf(named, 2)), (Paths{"0", "1"}));
 

@@ -265,6 +265,23 @@ TEST_F(StageTapeTest, twoUsesInARowCanBeSplitADerivedValueCannot) {
   EXPECT_TRUE(sameBits(llvm::cantFail(split.weightGradients())[0][0], expected.attributes[0][0]));
 }
 
+TEST_F(StageTapeTest, gradientsOfSeveralResultsStayApart) {
+  // The operator where the weight meets the way has two results of one shape.
+  const at::Tensor x = weight({4, 4}), a = weight({4, 4});
+  const at::Tensor gs = at::randn({4, 4}), gm = at::randn({4, 4});
+  auto solve = [](Values in, Values w) {
+    const auto [solution, matrix] = at::triangular_solve(in[0].toTensor(), w[0].toTensor());
+    return llvm::Expected<Values>(Values{at::tanh(solution), at::sin(matrix)});
+  };
+  StageTape whole = record({x}, {{a, 1}}, WeightUses::Together, solve);
+  StageTape split = record({x}, {{a, 1}}, WeightUses::Apart, solve);
+  ASSERT_EQ(split.whyWhole(), "");
+  const StageGradients expected = llvm::cantFail(whole.backward({{gs}, {gm}}, {{}}));
+  const StageGradients first = llvm::cantFail(split.inputGradients({{gs}, {gm}}, {{}}));
+  EXPECT_TRUE(sameBits(first.inputs[0][0], expected.inputs[0][0]));
+  EXPECT_TRUE(sameBits(llvm::cantFail(split.weightGradients())[0][0], expected.attributes[0][0]));
+}
+
 /// A product, as a library of operators writes it. Its backward counts its runs.
 struct LibraryProduct : torch::autograd::Function<LibraryProduct> {
   static inline int backwards = 0;

@@ -77,6 +77,7 @@ llvm::Expected<PlanTiming> timePlan(const Plan &plan, const Schedule &schedule,
   result.timing = actionTiming(result.schedule, *program, run);
   result.lowerBound = run.lowerBound;
   result.inFlight = run.peakBytes;
+  result.costs = std::move(costs.stages);
   return result;
 }
 

@@ -9,6 +9,7 @@ namespace pipec {
 struct PlanTiming {
   bool known = false;           // the plan has costs; else every stage takes kStep
   std::vector<int64_t> stageNs; // per stage: its work on a micro-batch, backward included
+  std::vector<StageCosts> costs; // what that work is made of
   Schedule schedule;            // the simulated schedule
   int64_t microBatches = 0;     // in it; possibly not all
   Timing timing;                // of `schedule`

@@ -5,6 +5,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "tools/cli/CommandLine.h"
 #include "tools/cli/Units.h"
+#include "tools/schedule/ArtifactTrial.h"
 
 namespace pipec {
 
@@ -13,10 +14,11 @@ namespace cl = llvm::cl;
 namespace {
 
 StringOption schedules(
-    cl::Positional, cl::value_desc("NAME|FILE,..."),
+    cl::Positional, cl::value_desc("NAME|FILE|MODEL.pipe,..."),
     cl::desc(
         "a schedule of --list, a table as PyTorch writes it, or a program as --program writes it "
-        "(- reads stdin); several are compared; `all` compares the whole list; `auto` takes the "
+        "(- reads stdin), or an artifact, whose schedule is simulated with the plan's costs; "
+        "several are compared; `all` compares the whole list; `auto` takes the "
         "best one for these costs and this memory. Exits 5 if a table or a program is not valid, "
         "with its first wrong action or op, 3 if a text is neither, 12 if a schedule needs more "
         "than --memory-limit"));
@@ -212,6 +214,29 @@ llvm::json::Object optionsAsGiven() {
   return options;
 }
 
+/// An artifact has a schedule and costs of its own.
+llvm::Error expectArtifactAlone(const std::vector<std::string> &names) {
+  const auto artifact = llvm::find_if(names, isArtifact);
+  if (artifact == names.end())
+    return llvm::Error::success();
+  const std::string help = "pass " + *artifact + "/schedule.csv, its table";
+  if (names.size() > 1)
+    return makeError(
+        ExitCode::Usage,
+        fmt::format("{}: expected an artifact alone, got {} schedules", *artifact, names.size()),
+        help);
+  for (const cl::Option *option :
+       std::initializer_list<const cl::Option *>{&ranks, &stages, &microBatches, &costs, &batch,
+                                                 &recompute, &tied, &memoryLimit, &cluster, &pairs})
+    if (given(*option))
+      return makeError(ExitCode::Usage,
+                       fmt::format("{}: expected it without an artifact, whose plan has the costs, "
+                                   "got {}",
+                                   spelledOption(option->ArgStr), *artifact),
+                       help);
+  return llvm::Error::success();
+}
+
 const StringOption *ifGiven(const StringOption &option) {
   return given(option) ? &option : nullptr;
 }
@@ -228,8 +253,9 @@ llvm::Expected<ScheduleCommand> readScheduleCommand() {
   if (schedules.empty())
     return makeError(ExitCode::Usage, "missing argument NAME|FILE",
                      "pipe-schedule --list names the schedules");
-  command.request = TRY(readRequest());
   command.names = askedFor();
+  TRY(expectArtifactAlone(command.names));
+  command.request = TRY(readRequest());
   for (const StringOption *option : {&comms, &csv, &svg, &trace, &programFile})
     if (given(*option) && command.names.size() > 1)
       return failf(ExitCode::Usage, "{}: expected one schedule, got {}",

@@ -85,11 +85,9 @@ llvm::Expected<Schedule> scheduleFromText(llvm::StringRef text, Trial &trial) {
 
 llvm::Error readFile(const std::string &file, Trial &trial) {
   if (llvm::sys::fs::is_directory(file))
-    return makeError(
-        ExitCode::Usage, file + ": expected a table or a program, got a directory",
-        "of an artifact, pipe-inspect " + file +
-            " --schedule shows and simulates the schedule with the plan's costs, and " + file +
-            "/schedule.csv is the table");
+    return makeError(ExitCode::Usage,
+                     file + ": expected a table, a program or an artifact, got a directory without "
+                            "plan.json");
   TextFormat format;
   format.what = "a table or a program";
   format.code = ExitCode::Unreadable;

@@ -174,6 +174,7 @@ private:
   llvm::Expected<std::optional<CutWay>> tryWay(CutCandidate candidate, bool mayBeFixed = false) {
     if (candidate.batch < options_.microBatches && (best_ || firstError_))
       return std::nullopt;
+    const int64_t all = candidate.batch;
     waysTried_.push_back(candidate.dims);
     Values example = inputs_;
     if (!isWhole_) {
@@ -187,6 +188,8 @@ private:
     // One run of the inputs themselves is enough for all ways.
     llvm::Expected<CutTrial> trial =
         tryCut(candidate, example, isWhole_ ? whole_ : std::nullopt, runAll_);
+    if (!trial && candidate.batch == 1 && all > 1)
+      takePair(trial, candidate);
     if (!trial) {
       keepError(trial.takeError(), example, candidate);
       return std::nullopt;
@@ -197,6 +200,20 @@ private:
     way.trial = std::move(*trial);
     TRY(judgeWay(way, untried_, options_, runAll_));
     return way;
+  }
+
+  /// A model that refuses one sample, such as one with a batch norm, is cut like any other: two
+  /// samples show how. That the micro-batches have one is for the run itself to refuse.
+  void takePair(llvm::Expected<CutTrial> &trial, CutCandidate candidate) {
+    candidate.batch = 2;
+    llvm::Expected<CutTrial> pair = tryCut(
+        candidate, firstSamples(inputs_, candidate.dims, candidate.batch), std::nullopt, runAll_);
+    if (!pair || !pair->runs() || !pair->partsRefusal.empty()) { // not the number is refused
+      llvm::consumeError(pair.takeError());
+      return;
+    }
+    llvm::consumeError(trial.takeError());
+    trial = std::move(pair);
   }
 
   void keepError(llvm::Error error, const Values &example, const CutCandidate &candidate) {
