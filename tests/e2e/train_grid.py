@@ -14,6 +14,7 @@ import functools
 import itertools
 import queue
 import random
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -172,7 +173,7 @@ class TrainGrid(e2e.Case):
         intoTable(path, [["mlp", 1, "never", "1f1b", 3, 0, "wrong: exit 1"]])
         rows = intoTable(path, [["mlp", 1, "never", "1f1b", 3, 0, "equal"], ["mlp", 1, "never", "gpipe", 3, 0, "equal"]])
         self.assertEqual([(row[0], row[-1]) for row in rows], [("mlp", "equal"), ("mlp", "equal"), ("gpt", "tied: 2.0e-07")])
-        self.assertEqual(summary(rows), "3 cells: 2 with equal bits, 1 within 2.0e-07 for tied weights, 0 wrong")
+        self.assertEqual(summary(rows), "3 cells: 2 with equal bits, 1 within 2e-07 for tied weights, 0 wrong")
         self.assertEqual(len(path.read_text(encoding="utf-8").splitlines()), 4)
 
     def test_server(self):
@@ -181,6 +182,9 @@ class TrainGrid(e2e.Case):
         self.addCleanup(server.close)
         for arguments in (["--version"], ["nothing.pipe"], ["--version"]):
             self.assertEqual(server.run(*arguments), e2e.run("pipe-run", *arguments))
+        self.assertIsNone(server.process.poll())
+        with self.assertRaises(subprocess.TimeoutExpired):
+            server.run("--version", timeout=0)
 
 
 @functools.lru_cache(maxsize=64)
