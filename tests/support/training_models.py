@@ -1,62 +1,69 @@
-"""Small models that return their loss, one per family that trainings are tested with: what each has that schedules and cuts may break."""
+"""Small models that return their loss, one per family that trainings are tested with: what each has that schedules and cuts may break.
+
+Each takes `drop`, the rate of its dropouts. Where it is 0 by default, plain PyTorch computes the same bits.
+"""
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 
+def dropout(drop: float) -> nn.Module:
+    return nn.Dropout(drop) if drop else nn.Identity()
+
+
 class Mlp(nn.Module):
     """A chain, and one skip over all of it."""
 
-    def __init__(self, width: int = 16, layers: int = 10):
+    def __init__(self, width: int = 16, layers: int = 10, drop: float = 0.0):
         super().__init__()
         self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(layers))
-        self.head = nn.Linear(width, 5)
+        self.head, self.drop = nn.Linear(width, 5), dropout(drop)
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
         first = x
         for layer in self.layers:
-            x = torch.tanh(layer(x))
+            x = self.drop(torch.tanh(layer(x)))
         return functional.cross_entropy(self.head(x + first), target)
 
 
 class UNet(nn.Module):
     """Skips that close in the reverse order of their beginnings."""
 
-    def __init__(self, width: int = 4, depth: int = 4):
+    def __init__(self, width: int = 4, depth: int = 4, drop: float = 0.0):
         super().__init__()
         self.first = nn.Conv2d(1, width, 3, padding=1)
         self.down = nn.ModuleList(nn.Conv2d(width, width, 3, padding=1) for _ in range(depth))
         self.up = nn.ModuleList(nn.Conv2d(2 * width, width, 3, padding=1) for _ in range(depth))
-        self.last = nn.Conv2d(width, 1, 1)
+        self.last, self.drop = nn.Conv2d(width, 1, 1), dropout(drop)
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
         x = self.first(x)
         kept = [x]
         for layer in self.down:
-            x = torch.relu(layer(x))
+            x = self.drop(torch.relu(layer(x)))
             kept.append(x)
         for layer in self.up:
-            x = torch.relu(layer(torch.cat([x, kept.pop()], 1)))
+            x = self.drop(torch.relu(layer(torch.cat([x, kept.pop()], 1))))
         return functional.mse_loss(self.last(x), target)
 
 
 class Block(nn.Module):
-    def __init__(self, width: int):
+    def __init__(self, width: int, drop: float):
         super().__init__()
         self.conv1, self.conv2 = nn.Conv2d(width, width, 3, padding=1, bias=False), nn.Conv2d(width, width, 3, padding=1, bias=False)
-        self.norm1, self.norm2 = nn.BatchNorm2d(width), nn.BatchNorm2d(width)
+        self.norm1, self.norm2, self.drop = nn.BatchNorm2d(width), nn.BatchNorm2d(width), dropout(drop)
 
     def forward(self, x: Tensor) -> Tensor:
-        return torch.relu(x + self.norm2(self.conv2(torch.relu(self.norm1(self.conv1(x))))))
+        return torch.relu(x + self.norm2(self.conv2(self.drop(torch.relu(self.norm1(self.conv1(x)))))))
 
 
 class ResNet(nn.Module):
     """Batch norm: state that every micro-batch writes, in order."""
 
-    def __init__(self, width: int = 4, blocks: int = 5):
+    def __init__(self, width: int = 4, blocks: int = 5, drop: float = 0.0):
         super().__init__()
         self.first = nn.Conv2d(1, width, 3, padding=1)
-        self.blocks = nn.ModuleList(Block(width) for _ in range(blocks))
+        self.blocks = nn.ModuleList(Block(width, drop) for _ in range(blocks))
         self.head = nn.Linear(width, 5)
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
@@ -100,10 +107,10 @@ class Layer(nn.Module):
 class Gpt(nn.Module):
     """The first and the last stage share a weight; dropout in every layer."""
 
-    def __init__(self, width: int = 16, layers: int = 4, words: int = 32, length: int = 6):
+    def __init__(self, width: int = 16, layers: int = 4, words: int = 32, length: int = 6, drop: float = 0.1):
         super().__init__()
         self.words, self.places = nn.Embedding(words, width), nn.Embedding(length, width)
-        self.layers = nn.ModuleList(Layer(width) for _ in range(layers))
+        self.layers = nn.ModuleList(Layer(width, drop=drop) for _ in range(layers))
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
         self.head.weight = self.words.weight
         self.register_buffer("positions", torch.arange(length))
@@ -118,11 +125,11 @@ class Gpt(nn.Module):
 class Translator(nn.Module):
     """Every layer of the decoder reads the encoder's result; one embedding for both and for the result."""
 
-    def __init__(self, width: int = 16, layers: int = 2, words: int = 32):
+    def __init__(self, width: int = 16, layers: int = 2, words: int = 32, drop: float = 0.0):
         super().__init__()
         self.words = nn.Embedding(words, width)
-        self.encoder = nn.ModuleList(Layer(width, drop=0.0) for _ in range(layers))
-        self.decoder = nn.ModuleList(Layer(width, crosses=True, drop=0.0) for _ in range(layers))
+        self.encoder = nn.ModuleList(Layer(width, drop=drop) for _ in range(layers))
+        self.decoder = nn.ModuleList(Layer(width, crosses=True, drop=drop) for _ in range(layers))
 
     def forward(self, source: Tensor, ids: Tensor) -> Tensor:
         seen = self.words(source)
@@ -137,27 +144,28 @@ class Translator(nn.Module):
 class Lstm(nn.Module):
     """Weights in lists; several results per operator."""
 
-    def __init__(self, width: int = 12, layers: int = 4):
+    def __init__(self, width: int = 12, layers: int = 4, drop: float = 0.0):
         super().__init__()
         self.words = nn.Embedding(16, width)
-        self.layers = nn.ModuleList(nn.LSTM(width, width, batch_first=True) for _ in range(layers))
-        self.head = nn.Linear(width, 16)
+        deep = 2 if drop else 1  # an LSTM drops out between layers of its own
+        self.layers = nn.ModuleList(nn.LSTM(width, width, deep, batch_first=True, dropout=drop) for _ in range(layers))
+        self.head, self.drop = nn.Linear(width, 16), dropout(drop)
 
     def forward(self, ids: Tensor, target: Tensor) -> Tensor:
         x = self.words(ids)
         for layer in self.layers:
-            x = x + layer(x)[0]
+            x = x + self.drop(layer(x)[0])
         return functional.cross_entropy(self.head(x).flatten(0, 1), target.flatten())
 
 
 class Experts(nn.Module):
     """Each sample goes to one of several experts: gradients that are zero or missing."""
 
-    def __init__(self, width: int = 12, layers: int = 4, experts: int = 3):
+    def __init__(self, width: int = 12, layers: int = 4, experts: int = 3, drop: float = 0.2):
         super().__init__()
         self.gates = nn.ModuleList(nn.Linear(width, experts) for _ in range(layers))
         self.experts = nn.ModuleList(nn.ModuleList(nn.Linear(width, width) for _ in range(experts)) for _ in range(layers))
-        self.head, self.drop = nn.Linear(width, 5), nn.Dropout(0.2)
+        self.head, self.drop = nn.Linear(width, 5), nn.Dropout(drop)
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
         for gate, experts in zip(self.gates, self.experts):
@@ -191,10 +199,10 @@ MODELS = {
 }
 
 
-def save(name):
-    """Writes NAME.pt and NAME.batch.pt into the working directory; returns both names."""
+def save(name, **options):
+    """Writes NAME.pt and NAME.batch.pt into the working directory; returns both names. `options` are those of the model."""
     make, batch, _ = MODELS[name]
     torch.manual_seed(0)
-    torch.jit.script(make()).save(f"{name}.pt")
+    torch.jit.script(make(**options)).save(f"{name}.pt")
     torch.save(batch(), f"{name}.batch.pt")
     return f"{name}.pt", f"{name}.batch.pt"

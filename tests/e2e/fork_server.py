@@ -1,0 +1,50 @@
+"""A command of pipec that is started once and forked for every run: what LibTorch's start takes, most of a small run, is paid once."""
+import os
+import select
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+
+import e2e
+
+
+def library():
+    """What is loaded before a command to make it a server."""
+    path = Path("fork_server.so").resolve()
+    if not path.exists():
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(path), str(e2e.SOURCE / "tests" / "support" / "fork_server.c"), "-ldl"],
+                       check=True)
+    return str(path)
+
+
+class ForkServer:
+    """Each run is a process of its own, with its own arguments, output and exit code. One run at a time."""
+
+    def __init__(self, tool):
+        self.tool = tool
+        self.files = tempfile.TemporaryDirectory()
+        self.process = subprocess.Popen([str(e2e.BIN / tool)], env={**os.environ, "LD_PRELOAD": library()}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        bufsize=0, start_new_session=True)
+
+    def run(self, *arguments, timeout=300):
+        """As e2e.run. A sanitizer's build refuses to load a library before its own, and is started anew each time."""
+        out, err = Path(self.files.name) / "out", Path(self.files.name) / "err"
+        words = [str(len(arguments)), str(out), str(err), *map(str, arguments)]
+        try:
+            self.process.stdin.write(b"".join(word.encode() + b"\0" for word in words))
+            if not select.select([self.process.stdout], [], [], timeout)[0]:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                raise subprocess.TimeoutExpired([self.tool, *words[3:]], timeout)
+            reply = self.process.stdout.readline()
+        except BrokenPipeError:
+            reply = b""
+        if not reply:
+            return e2e.run(self.tool, *arguments)
+        return e2e.Result(int(reply), out.read_text(errors="backslashreplace"), err.read_text(errors="backslashreplace"))
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+        self.files.cleanup()
