@@ -26,7 +26,8 @@ int64_t ownMemoryBytes() {
   return (resident - shared) * sysconf(_SC_PAGESIZE);
 }
 
-/// Hands out the runs and keeps the error of the lowest index.
+/// Hands out the runs and keeps the error of the lowest index. Hand-made because the thread
+/// pools of LLVM and LibTorch cannot drop tasks after an error.
 class RunQueue {
 public:
   explicit RunQueue(llvm::ArrayRef<int64_t> weights) : order_(weights.size()) {

@@ -1,5 +1,6 @@
 // Reads and writes files relative to an open directory. No link is followed, and the file that was
-// checked is the file that is read.
+// checked is the file that is read. Hand-made because the files of C++ and LLVM are opened by their
+// whole paths, with all links on them.
 #pragma once
 
 #include "ir/support/Error.h"

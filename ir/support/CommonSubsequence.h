@@ -1,4 +1,5 @@
-// The longest common subsequence of two sequences that are nearly the same.
+// The longest common subsequence of two sequences that are nearly the same. Hand-made because
+// LLVM's edit_distance.h gives the number of differences and not their places.
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"

@@ -1,5 +1,5 @@
 // Reads JSON objects strictly and by name. The first error is kept, so a reader needs no check
-// behind every field.
+// behind every field. Hand-made because llvm::json::ObjectMapper ignores unknown keys.
 #pragma once
 
 #include "ir/support/Error.h"

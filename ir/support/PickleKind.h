@@ -1,4 +1,6 @@
-// The kind of a pickle's content. The pickle is not unpickled, because it may call any function.
+// The kind of a pickle's content, for the message that refuses it. Hand-made because LibTorch's
+// unpickler fails at the classes of Python that tell the kinds apart. Nothing is unpickled: a
+// pickle may call any function.
 #pragma once
 
 #include "ir/support/FileKind.h"

@@ -1,4 +1,5 @@
-// A function that spreads numbers over 64 bits.
+// A function that spreads numbers over 64 bits. Hand-made because the values of llvm::hash_value
+// and std::hash may differ from run to run and from version to version.
 #pragma once
 
 #include <cstdint>

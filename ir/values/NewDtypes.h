@@ -1,7 +1,7 @@
 // Tensors of the dtypes that came after torch.save's named storages (uint16 to uint64, float8,
 // ...): torch.load accepts them in one form only, which LibTorch's own pickler neither writes nor
-// reads. pipec writes them, as no library does, because a model may return them; it does not read
-// them.
+// reads. Hand-made because a model may return them, and no library writes them. They are not read:
+// readValue() refuses a file with one.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"

@@ -1,5 +1,6 @@
 // Whole numbers in pickles: Python writes those that do not fit int32 in as few bytes as they need.
-// Of these, LibTorch reads numbers of 8 bytes only.
+// Of these, LibTorch reads numbers of 8 bytes only. Hand-made because no library rewrites opcodes;
+// the unpickling itself is LibTorch's.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"

@@ -19,7 +19,7 @@ import e2e
 sys.path.insert(0, str(e2e.SOURCE / "tests" / "support" / "zoo"))
 from registry import MODELS  # noqa: E402
 
-import losses  # noqa: E402,F401  models that return their loss, for training_zoo.py
+import refused_losses  # noqa: E402,F401  with losses.py, models that return their loss, for training_zoo.py
 import strangers_media  # noqa: E402,F401  each registers its models, strangers with it
 import wild  # noqa: E402,F401
 

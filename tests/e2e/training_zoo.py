@@ -23,7 +23,7 @@ import torch
 import e2e
 
 sys.path.insert(0, str(e2e.SOURCE / "tests" / "support" / "zoo"))
-import losses  # noqa: E402
+import refused_losses  # noqa: E402
 import table  # noqa: E402
 import with_loss  # noqa: E402
 import zoo  # noqa: E402
@@ -70,9 +70,9 @@ class TrainingZoo(e2e.Case):
 
     def expect(self, name, outcome, _gradients, _split, why):
         """Of the models that say it."""
-        if name in losses.REFUSED:
+        if name in refused_losses.REFUSED:
             self.assertEqual(outcome, "refused")
-            self.assertIn(losses.REFUSED[name], why)
+            self.assertIn(refused_losses.REFUSED[name], why)
         elif name.startswith("lo_"):
             self.assertRegex(outcome, "^equal")
 

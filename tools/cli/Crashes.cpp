@@ -69,7 +69,7 @@ void writeState(int number) {
 }
 
 /// In the thread that crashed, with its memory in any state: only what POSIX allows in a signal
-/// handler.
+/// handler, and gettid, which is a plain system call.
 void startAgain(int number) {
   pid_t first = 0;
   const pid_t self = ::gettid();
@@ -147,9 +147,6 @@ void handleCrashes(char **argv) {
   action.sa_handler = startAgain;
   // Not blocked in the handler, because the new image would inherit that.
   action.sa_flags = SA_ONSTACK | SA_NODEFER;
-  // Not through llvm/Support/Signals.h: it takes SIGINT, SIGHUP and the like as well, also where
-  // nohup ignores them, and tools/cli/Signals.h waits for them. CrashRecoveryContext would go on in
-  // the memory that the crash left.
   for (int number : kSignals)
     ::sigaction(number, &action, nullptr);
 }

@@ -1,5 +1,6 @@
 // A crash is handled like any internal error: it prints a message, leaves a reproducer and exits
-// with 70.
+// with 70. Hand-made because llvm/Support/Signals.h takes the signals of tools/cli/Signals.h as
+// well, and CrashRecoveryContext goes on in the memory that the crash left.
 //
 //   process          SIGSEGV, SIGABRT ...      same process number, new image
 //   ───────────────────────┤ exec of itself ├──────────────────────────────────────────

@@ -1,5 +1,7 @@
 // Ctrl-C and similar signals: removes half-written output, then ends the process with 128+n.
 // SIGQUIT ends it by the signal itself, which leaves a core file if the system is set up for it.
+// Hand-made because llvm/Support/Signals.h also takes signals that nohup ignores, and acts inside
+// the signal handler, where no lock may be taken.
 #pragma once
 
 #include <string>
