@@ -50,8 +50,9 @@ OpMemory::OpMemory(const Plan &plan, const RunShape &shape, const ProgramCosts &
 
 int64_t OpMemory::sharedBytes(size_t channel) const {
   // With recompute the tapes are not there at once.
-  if (costs_.sentBytes.empty() || costs_.keptByReader.empty() || !shape_.train ||
-      !shape_.recompute.empty())
+  const bool recomputes =
+      std::find(shape_.recompute.begin(), shape_.recompute.end(), true) != shape_.recompute.end();
+  if (costs_.sentBytes.empty() || costs_.keptByReader.empty() || !shape_.train || recomputes)
     return 0;
   return std::min(bytes_[channel] - costs_.sentBytes[channel], costs_.keptByReader[channel]);
 }

@@ -108,7 +108,8 @@ TEST_P(MostBytes, AreThoseOfOneMicroBatch) {
     EXPECT_GE(costs.stages[s].heldByForward, kLayersPerStage * kLayerBytes) << s;
     EXPECT_GE(costs.room[s].forward, kLayersPerStage * kLayerBytes) << s;
     EXPECT_GE(costs.room[s].backward, kLayersPerStage * kWeightBytes) << s;
-    EXPECT_GE(costs.room[s].weightGrad, kLayersPerStage * kWeightBytes) << s;
+    // The walk frees what one product read before it makes the next gradient.
+    EXPECT_GE(costs.room[s].weightGrad, kWeightBytes) << s;
   }
   if (run.layers == Layers::TanhLast) // a backward does not free what another stage still keeps
     costs.room.clear();
