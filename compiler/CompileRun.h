@@ -66,11 +66,11 @@ private:
   Phases phases_;
   FrontEnd frontEnd_;
   Planning planning_;
-  TypeDecisions decisions_;                    // of the types of the example
-  std::string norms_;                          // of DiscoveryOptions
-  std::optional<LossLeaves> loss_;             // of a training
-  std::optional<PlannedCuts> given_;           // of an evaluation: where the training is cut
-  std::optional<Plan> evaluation_;             // of a training, once it is written
+  TypeDecisions decisions_;          // of the types of the example
+  std::string norms_;                // of DiscoveryOptions
+  std::optional<LossLeaves> loss_;   // of a training
+  std::optional<PlannedCuts> given_; // of an evaluation: where the training is cut
+  std::optional<Plan> evaluation_;   // of a training, once it is written
 };
 
 } // namespace pipec

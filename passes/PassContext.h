@@ -24,7 +24,7 @@ struct PassContext {
   bool cutsByCost = false; // the boundaries of the top level are where costs put them
   std::vector<std::string> notes, warnings; // sentences for the report
   TypeAnswers answers;                      // of the types of an example run
-  bool trains = false; // the stages compute gradients, too
+  bool trains = false;                      // the stages compute gradients, too
   /// While a manager runs: its analysis of the model as it is now; empty: nothing has asked for it
   /// (aliasesOf in passes/analysis/AliasAnalysis.h).
   std::shared_ptr<const AliasAnalysis> *aliases = nullptr;

@@ -32,8 +32,8 @@ struct Reference::Impl {
   int threads = 1;
   std::optional<jit::Module> module;
   bool draws = false;
-  bool keepsState = false;   // may write its attributes
-  bool assignsState = false; // assigns some of them
+  bool keepsState = false;       // may write its attributes
+  bool assignsState = false;     // assigns some of them
   bool writesParameters = false; // as a model that moves its target network
   Signature signature;
   std::vector<bool> batchDimGiven;

@@ -329,8 +329,8 @@ private:
   const KnownWeights &known_;
   const StableBytes *stable_;
   std::map<std::string, std::string> weights_, objects_;
-  std::map<size_t, std::string> trained_; // the content of trained parameters, by number
-  std::vector<std::vector<c10::IValue>> values_;       // by stage and attribute
+  std::map<size_t, std::string> trained_;        // the content of trained parameters, by number
+  std::vector<std::vector<c10::IValue>> values_; // by stage and attribute
   mutable std::vector<std::vector<int64_t>> memories_; // their memory, once requested
   std::vector<size_t> sharers_;                        // of each attribute's value, in its stage
   std::vector<StageFacts> facts_;

@@ -36,9 +36,8 @@ bool mayBeCount(const OutputLeaf &leaf) {
 namespace {
 
 bool isWholeNumber(const OutputLeaf &leaf) {
-  return leaf.type == "int" ||
-         (mayBeCount(leaf) && leaf.tensor.known &&
-          llvm::StringRef(leaf.tensor.dtype).contains("int"));
+  return leaf.type == "int" || (mayBeCount(leaf) && leaf.tensor.known &&
+                                llvm::StringRef(leaf.tensor.dtype).contains("int"));
 }
 
 /// Of an example of one sample, a tensor of shape [1] may be the label of that sample.

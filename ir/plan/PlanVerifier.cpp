@@ -130,17 +130,16 @@ private:
     const size_t channels = plan_.channels.size();
     for (const StagePlan &stage : plan_.stages) {
       for (const StageInput &port : stage.inputs)
-        if (port.index >= (port.kind == StageInput::Kind::Channel ? channels
-                                                                  : plan_.signature.inputs.size()))
+        if (port.index >=
+            (port.kind == StageInput::Kind::Channel ? channels : plan_.signature.inputs.size()))
           return false;
       for (const StageOutput &port : stage.outputs)
         if (llvm::any_of(port.channels, [&](size_t c) { return c >= channels; }) ||
             llvm::any_of(port.leaves, [&](size_t l) { return l >= plan_.signature.leaves.size(); }))
           return false;
       for (const StageAttribute &attribute : stage.attributes)
-        if (attribute.channel &&
-            (*attribute.channel >= channels ||
-             plan_.channels[*attribute.channel].kind != Channel::Kind::Weight))
+        if (attribute.channel && (*attribute.channel >= channels ||
+                                  plan_.channels[*attribute.channel].kind != Channel::Kind::Weight))
           return false;
     }
     return llvm::all_of(plan_.channels, [&](const Channel &it) {

@@ -256,7 +256,7 @@ private:
   const Plan &plan_;
   const TrainingPlan &training_;
   Faults &faults_;
-  std::map<std::string, size_t> parameterOf_; // by any of its names
+  std::map<std::string, size_t> parameterOf_;          // by any of its names
   std::map<size_t, std::map<size_t, size_t>> readers_; // of a parameter: stage, first attribute
   std::set<std::pair<size_t, size_t>> seen_;
 };

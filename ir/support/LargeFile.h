@@ -14,8 +14,8 @@
 
 namespace pipec {
 
-/// Copies the given bytes into buffers. A separate thread writes full buffers while the caller fills
-/// the next. With `pastCache`, and if the file system supports it, the disk reads the buffer
+/// Copies the given bytes into buffers. A separate thread writes full buffers while the caller
+/// fills the next. With `pastCache`, and if the file system supports it, the disk reads the buffer
 /// directly. The kernel then needs no cache pages for bytes that may never be read here, and evicts
 /// no pages of other files. Errors are those of the file.
 class LargeFile {

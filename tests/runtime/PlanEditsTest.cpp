@@ -134,8 +134,7 @@ private:
 };
 
 Run anInferenceOf(std::vector<c10::IValue> inputs) {
-  return [inputs = std::move(inputs)](
-             const std::string &directory) -> llvm::Expected<c10::IValue> {
+  return [inputs = std::move(inputs)](const std::string &directory) -> llvm::Expected<c10::IValue> {
     PipelineOptions options;
     options.threads = 1;
     llvm::Expected<Pipeline> pipeline = Pipeline::load(directory, options);

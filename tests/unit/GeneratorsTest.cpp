@@ -281,9 +281,9 @@ TEST(TableCheck, refusesNumbersBeyondTheBound) {
         Action(ActionKind::FullBackward, 0, -1)}) {
     Schedule table;
     table.ranks = {{Action(), Action(ActionKind::FullBackward), action}};
-    EXPECT_TRUE(failedWith(checkTable(table, nullptr), ExitCode::BadArtifact,
-                           toString(action) +
-                               ": expected a stage and a micro-batch below 1048576"));
+    EXPECT_TRUE(
+        failedWith(checkTable(table, nullptr), ExitCode::BadArtifact,
+                   toString(action) + ": expected a stage and a micro-batch below 1048576"));
   }
 }
 

@@ -218,9 +218,7 @@ TEST(Plan, ATrainingIsVerified) {
          plan.stages[0].outputs.erase(plan.stages[0].outputs.begin() + 1);
        },
        "channel 2 (c2): requires_grad: expected true as channel 0 (c0) has it, got false"},
-      {[](Plan &plan) {
-         plan.training->loss = 1;
-       },
+      {[](Plan &plan) { plan.training->loss = 1; },
        "training: loss: expected a floating-point tensor of one element, got result 1"},
       {[](Plan &plan) {
          plan.training->count = 0;

@@ -83,12 +83,12 @@ TEST_F(TwoStages, RelinkNamesTheStageThatIsNotItsPlan) {
 
 /// One parameter has one value, whatever its name in a stage; the files also have its sizes.
 TEST_F(TwoStages, RelinkComparesTrainedParameters) {
-  std::ofstream(dir.path("model.pt"), std::ios::binary) << test::bytesOf(
-      {.name = "Tied",
-       .parameters = {{"w", at::ones({4, 4}).set_requires_grad(true)},
-                      {"v", at::zeros({4, 4}).set_requires_grad(true)}},
-       .source = "def forward(self, x):\n    h = torch.mm(x, self.w)\n"
-                 "    return torch.mm(torch.relu(h), self.v)\n"});
+  std::ofstream(dir.path("model.pt"), std::ios::binary)
+      << test::bytesOf({.name = "Tied",
+                        .parameters = {{"w", at::ones({4, 4}).set_requires_grad(true)},
+                                       {"v", at::zeros({4, 4}).set_requires_grad(true)}},
+                        .source = "def forward(self, x):\n    h = torch.mm(x, self.w)\n"
+                                  "    return torch.mm(torch.relu(h), self.v)\n"});
   const Artifact artifact = compiled("a.pipe");
   Plan plan = artifact.plan;
   TrainingPlan &training = plan.training.emplace();

@@ -17,9 +17,8 @@ TEST(Action, roundTrips) {
 }
 
 TEST(Action, refusesOtherText) {
-  for (const char *text :
-       {"", "F0", "2F", "2X0", "2f0", "02F0", "2F00", "2F0 ", "2F-1", "2F0F0", "1UNSHARD2",
-        "3SEND_F", "(1F1;2B0)OVERLAP_F_B", "01048576F0", "-1F0"})
+  for (const char *text : {"", "F0", "2F", "2X0", "2f0", "02F0", "2F00", "2F0 ", "2F-1", "2F0F0",
+                           "1UNSHARD2", "3SEND_F", "(1F1;2B0)OVERLAP_F_B", "01048576F0", "-1F0"})
     EXPECT_TRUE(failedWith(parseAction(text), ExitCode::BadArtifact,
                            "expected stage, one of F B I W R, micro-batch"))
         << text;

@@ -7,13 +7,13 @@
 namespace pipec {
 
 struct PlanTiming {
-  bool known = false;           // the plan has costs; else every stage takes kStep
-  std::vector<int64_t> stageNs; // per stage: its work on a micro-batch, backward included
+  bool known = false;            // the plan has costs; else every stage takes kStep
+  std::vector<int64_t> stageNs;  // per stage: its work on a micro-batch, backward included
   std::vector<StageCosts> costs; // what that work is made of
-  Schedule schedule;            // the simulated schedule
-  int64_t microBatches = 0;     // in it; possibly not all
-  Timing timing;                // of `schedule`
-  int64_t lowerBound = 0;       // of its makespan
+  Schedule schedule;             // the simulated schedule
+  int64_t microBatches = 0;      // in it; possibly not all
+  Timing timing;                 // of `schedule`
+  int64_t lowerBound = 0;        // of its makespan
   int64_t atOnce = 0; // ranks that ran while the artifact's costs.json was measured; 0: it has none
   std::vector<int64_t> inFlight; // per rank: peak bytes of values sent, posted or received
 

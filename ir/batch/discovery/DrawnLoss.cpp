@@ -45,7 +45,7 @@ Halves withoutDropout(const CutTrial &trial, ModelRuns runAll) {
 
 MergeRule ruleOfDrawnLoss(const OutputLeaf &leaf) {
   return isKnownLoss(leaf) && leaf.merge.kind == Kind::Sum ? MergeRule{.kind = Kind::Mean, .dim = 0}
-                                                         : leaf.merge;
+                                                           : leaf.merge;
 }
 
 llvm::Error checkDrawnLosses(BatchDiscovery &found, Signature &signature,
@@ -58,8 +58,8 @@ llvm::Error checkDrawnLosses(BatchDiscovery &found, Signature &signature,
   std::vector<size_t> tried;
   for (size_t l = 0; l < signature.leaves.size(); ++l)
     if (const Kind kind = signature.leaves[l].merge.kind;
-        !given[l] &&
-        (isPair || (isKnownLoss(signature.leaves[l]) && (kind == Kind::Mean || kind == Kind::List))))
+        !given[l] && (isPair || (isKnownLoss(signature.leaves[l]) &&
+                                 (kind == Kind::Mean || kind == Kind::List))))
       tried.push_back(l);
   if (tried.empty())
     return llvm::Error::success();
