@@ -44,7 +44,7 @@ bool isParameter(const jit::Value *value) {
     return false;
   const auto type = node->input(0)->type()->cast<c10::ClassType>();
   const std::optional<size_t> slot =
-      type ? type->findAttributeSlot(node->s(c10::attr::name)) : std::nullopt;
+      type && type->is_module() ? type->findAttributeSlot(node->s(c10::attr::name)) : std::nullopt;
   return slot && type->is_parameter(*slot);
 }
 

@@ -1,6 +1,7 @@
 #include "tests/bench/BareStages.h"
 
 #include "ir/artifact/SerialRunner.h"
+#include "ir/artifact/SerialStages.h"
 #include "ir/artifact/StageFacts.h"
 #include "ir/batch/BatchSplit.h"
 #include "llvm/Support/Error.h"
@@ -88,7 +89,8 @@ std::vector<BareStage> bareStages(const Artifact &artifact, const std::vector<c1
                                   int64_t microBatches) {
   llvm::ExitOnError must; // a benchmark that fails says why
   const Plan &plan = artifact.plan;
-  SerialRunner runner = must(SerialRunner::load(artifact.directory, plan));
+  SerialStages serial = must(SerialStages::load(artifact.directory, plan));
+  SerialRunner runner(plan, std::move(serial).take());
   const BatchParts parts = must(splitBatch(plan.signature, batch, microBatches));
   std::vector<std::vector<std::vector<c10::IValue>>> inputs(plan.stages.size());
   for (const std::vector<c10::IValue> &given : parts.inputs) {
