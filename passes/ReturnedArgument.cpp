@@ -20,7 +20,7 @@ bool mayReturnArgument(const Node *node) {
       .Cases({"_autocast_to_reduced_precision", "sum_to_size", "_grad_sum_to_size"}, true)
       .Cases({"conj", "conj_physical", "resolve_conj", "resolve_neg", "real", "positive"}, true)
       .Cases({"dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout"}, true)
-      .Cases({"flatten", "matrix_H", "atleast_1d", "atleast_2d", "atleast_3d"}, true)
+      .Cases({"flatten", "adjoint", "matrix_H", "atleast_1d", "atleast_2d", "atleast_3d"}, true)
       .Cases({"broadcast_tensors", "cartesian_prod", "chain_matmul"}, true)
       .Default(false);
 }

@@ -138,7 +138,8 @@ class TrainingPlans(e2e.Case):
             self.assertLessEqual(shown["lower_bound_ms"], shown["step_ms"])
             self.assertEqual(len(shown["activation_peaks"]), planned["ranks"])
             for rank, bytes in enumerate(shown["activation_peaks"]):
-                self.assertTrue(0 < bytes < planned["peak_memory"][rank], f"{name} {rank}")
+                self.assertTrue(0 <= bytes < planned["peak_memory"][rank], f"{name} {rank}")
+            self.assertGreater(max(shown["activation_peaks"]), 0, name)  # a stage that only hands on weights keeps nothing
             for words in ("training stages\n  stage  rank  forward", "loss: result\n", "expected: ", "predicted from the analytic cost model",
                           "peak of activations per rank: 0 ", "trained parameters\n  parameter "):
                 self.assertIn(words, text)
@@ -234,7 +235,7 @@ class TrainingPlans(e2e.Case):
         for name, options in (("gpt", ["--schedule", "zb-h1", "--microbatches", 4]), ("mlp", ["--ranks", 2]), ("lstm", ["--stages", 3, "--recompute", "always"])):
             model, batch = training_models.save(name)
             pipe = f"simulated-{name}.pipe"
-            self.compiled(model, pipe, "--train", "--inputs", batch, "--cost", "analytic", *options, *([] if "--ranks" in options else ["--stages", 3]))
+            self.compiled(model, pipe, "--train", "--inputs", batch, "--cost", "analytic", *options, *([] if {"--ranks", "--stages"} & set(options) else ["--stages", 3]))
             shown = json.loads(self.pipec(0, "pipe-inspect", pipe, "--json").out)["training"]
             for files in ([], ["--csv", "own.csv", "--program", "own.program", "--svg", "own.svg", "--trace", "own.json", "--force"]):
                 trial = self.document("pipe-schedule", pipe, *files)

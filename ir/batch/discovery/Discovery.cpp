@@ -188,7 +188,7 @@ private:
     // One run of the inputs themselves is enough for all ways.
     llvm::Expected<CutTrial> trial =
         tryCut(candidate, example, isWhole_ ? whole_ : std::nullopt, runAll_);
-    if (!trial && candidate.batch == 1 && all > 1)
+    if (!trial && candidate.batch == 1 && all > 2) // the whole batch is no part of it
       takePair(trial, candidate);
     if (!trial) {
       keepError(trial.takeError(), example, candidate);
