@@ -9,7 +9,7 @@ from pathlib import Path
 import e2e
 
 COMMANDS = ["pipe-check", "pipe-compile", "pipe-inspect", "pipe-merge", "pipe-opt", "pipe-run", "pipe-schedule"]
-HEADERS = [f"{name}.h" for name in ("Checkpointing", "Compiler", "CutSource", "Failure", "Finding", "ForwardOnly", "Obligation", "ParameterOptimizer", "PartSizes", "PassTimes", "Pipeline", "Plan", "Program", "Progress", "RecomputeWish",
+HEADERS = [f"{name}.h" for name in ("Checkpointing", "CompileOptions", "CompileReport", "Compiled", "Compiler", "CutSource", "Failure", "Finding", "ForwardOnly", "Obligation", "ParameterOptimizer", "PartSizes", "PassTimes", "Pipeline", "Plan", "Program", "Progress", "RecomputeWish",
                                     "ResultCheck", "RunTrace", "Schedule", "Timing", "TrainingOptions", "ValueTree")]
 PROJECT = """cmake_minimum_required(VERSION 3.25)
 project(consumer LANGUAGES CXX)
