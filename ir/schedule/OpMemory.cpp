@@ -1,6 +1,7 @@
 #include "ir/schedule/OpMemory.h"
 
 #include "ir/schedule/Program.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
 #include <deque>
@@ -50,9 +51,8 @@ OpMemory::OpMemory(const Plan &plan, const RunShape &shape, const ProgramCosts &
 
 int64_t OpMemory::sharedBytes(size_t channel) const {
   // With recompute the tapes are not there at once.
-  const bool recomputes =
-      std::find(shape_.recompute.begin(), shape_.recompute.end(), true) != shape_.recompute.end();
-  if (costs_.sentBytes.empty() || costs_.keptByReader.empty() || !shape_.train || recomputes)
+  if (costs_.sentBytes.empty() || costs_.keptByReader.empty() || !shape_.train ||
+      llvm::is_contained(shape_.recompute, true))
     return 0;
   return std::min(bytes_[channel] - costs_.sentBytes[channel], costs_.keptByReader[channel]);
 }

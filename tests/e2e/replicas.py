@@ -144,8 +144,7 @@ class Replicas(e2e.Case):
         run = ["--inputs", batch, "--microbatches", 2, *SGD]
         expected = self.trained(artifact, *run, "--replicas", 2)
         *actual, done = self.trained(artifact, *run, "--replicas", "auto", "--device", "cpu,cpu,cpu,cpu", "--json")
-        for a, b in zip(expected[:2], actual):
-            self.assertLessEqual((train_grid.compare(a, b, a) or (0, ""))[0], train_grid.TOLERANCE)
+        self.sameBits(list(expected[:2]), actual)
         self.assertIn("note: --replicas auto: 2 replicas of 2 ranks each, for 4 devices\n", done.err)
         self.assertEqual(json.loads(done.out[done.out.index("{\n"):])["options"]["replicas"], 2)
         oneCore = lambda: os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])

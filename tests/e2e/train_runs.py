@@ -217,7 +217,7 @@ class InDict(nn.Module):
 
 
 class Bystanders(nn.Module):
-    """Parameters and buffers that the loss does not depend on: of another result, of a value that nobody reads, and that the method does not read."""
+    """A state file has the parameters and buffers that the loss does not depend on: another result or an unused value reads them, or the method reads none of them."""
 
     def __init__(self):
         super().__init__()
