@@ -2,6 +2,8 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/sqrt.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/jit/python/update_graph_executor_opt.h>
 
@@ -32,6 +34,15 @@ private:
 
 WarningTaker warningTaker; // LibTorch's handlers are one per thread
 
+/// MKL's vector functions (sqrt, exp, tanh, ...) choose their kernels by a static number for the
+/// processor, which the first call of any of them writes twice: mkl_vml_serv_cpu_detect stores what
+/// it detects, and then the number of its tables for that. A thread that reads in between takes a
+/// kernel of another accuracy, whose result is off by 3e-4. So one thread makes the first call.
+void callVectorMathOnce() {
+  static const bool called = at::sqrt(at::ones({1})).defined();
+  static_cast<void>(called);
+}
+
 } // namespace
 
 void sendWarningsTo(TakeWarning take) {
@@ -42,6 +53,7 @@ void sendWarningsTo(TakeWarning take) {
 InferenceSettings::InferenceSettings(int intraOpThreads)
     : grad_(at::GradMode::is_enabled()), optimize_(torch::jit::getGraphExecutorOptimize()),
       threads_(at::get_num_threads()), warnings_(c10::WarningUtils::get_warning_handler()) {
+  callVectorMathOnce();
   if (takeWarning)
     c10::WarningUtils::set_warning_handler(&warningTaker);
   if (intraOpThreads > 0)
