@@ -3,6 +3,7 @@
 #include "compiler/ParallelRuns.h"
 #include "compiler/verify/CompareParts.h"
 #include "compiler/verify/PlanGradientSums.h"
+#include "compiler/verify/WeightsInLoops.h"
 #include "compiler/verify/WithoutDerivative.h"
 #include "ir/NodeInfo.h"
 #include "ir/autograd/TrainingSettings.h"
@@ -77,7 +78,8 @@ GradientComparison::GradientComparison(SourceCopies &source, const std::string &
                                        const LossLeaves &loss)
     : source_(source), directory_(directory), stages_(stages), plan_(plan), loss_(loss),
       threads_(threadsFor(stages)) {
-  result_.whyWhole.resize(plan.stages.size());
+  for (const Stage &stage : stages.stages)
+    result_.whyWhole.push_back(usesBesideALoop(stage));
 }
 
 llvm::Error GradientComparison::compareWhole(llvm::ArrayRef<ExampleRun> runs) {
@@ -101,8 +103,8 @@ llvm::Error GradientComparison::compareWhole(llvm::ArrayRef<ExampleRun> runs) {
 
 llvm::Error GradientComparison::compareSplit() {
   std::vector<bool> split;
-  for (const std::string &why : plan_.training->whyWhole)
-    split.push_back(why.empty());
+  for (const auto &[asked, found] : llvm::zip(plan_.training->whyWhole, result_.whyWhole))
+    split.push_back(asked.empty() && found.empty());
   std::vector<ExampleRun> runs;
   for (const auto &[run, steps] : compared_)
     runs.push_back(run);

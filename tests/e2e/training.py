@@ -57,6 +57,23 @@ class Twice(nn.Module):
         return mse(self.a(torch.tanh(self.a(x))))
 
 
+class RoundsOfData(nn.Module):
+    """A weight in a loop, whose rounds depend on the data, and after it."""
+
+    def __init__(self, width: int = 8):
+        super().__init__()
+        self.first, self.a, self.b = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        rounds = 1 + 2 * int(bool(x.sum() > 0))
+        y = self.first(x)
+        done = 0
+        while done < rounds:
+            y = torch.sin(self.a(y))
+            done += 1
+        return mse(self.b(y + torch.tanh(self.a(y))))
+
+
 class Rounds(nn.Module):
     """A weight at two places of a loop, in a stage whose inputs have no gradient."""
 
@@ -258,7 +275,18 @@ class Training(e2e.Case):
     def testAWeightTwiceInALoop(self):
         count, report = self.trained(*self.saved(Rounds, torch.randn(4, 8)), "--at", "b")
         self.assertEqual(count, 4)
-        self.assertEqual(self.wholeStages(report), ["stage 0 cannot split its backward: one use of a weight feeds several operators"])
+        self.assertEqual(self.wholeStages(report), ["stage 0 cannot split its backward: a weight has several uses, and a loop has one of them"])
+
+    def testMoreRoundsThanInTheExample(self):
+        """The example has one round of the loop, and a micro-batch has two: their gradients and that of the use after the loop are added one by one."""
+        model = self.saved(RoundsOfData, -torch.rand(4, 8))
+        count, report = self.trained(*model, "--at", "a", "--nearest", "--schedule", "zb-h1")
+        self.assertEqual(count, 6)
+        self.assertEqual(self.wholeStages(report), ["stage 1 cannot split its backward: a weight has several uses, and a loop has one of them"])
+        torch.save((torch.cat([torch.rand(16, 8), -torch.rand(16, 8)]),), "both.pt")
+        for name, run in (("expected", "RoundsOfData.pt"), ("grads", "out.pipe")):
+            self.pipec(0, "pipe-run", run, "--train", "--inputs", "both.pt", "--microbatches", 2, "--emit-grads", f"{name}.pt", "--force")
+        self.sameBits(torch.load("expected.pt"), torch.load("grads.pt"))
 
     def testListsOfWeights(self):
         x = torch.randn(4, 5, 8)
