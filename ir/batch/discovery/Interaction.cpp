@@ -96,8 +96,8 @@ std::vector<Values> leavesOfRuns(const Signature &signature, llvm::ArrayRef<Valu
   return leaves;
 }
 
-std::optional<bool> interact(const Signature &signature, const Values &plain, Change change,
-                             Change other, ModelRuns runAll) {
+std::optional<Effects> effectsOf(const Signature &signature, const Values &plain, Change change,
+                                 Change other, ModelRuns runAll) {
   const Values first = change(plain);
   const std::vector<Values> leaves =
       leavesOfRuns(signature, {plain, first, other(plain), other(first)}, runAll);
@@ -108,7 +108,7 @@ std::optional<bool> interact(const Signature &signature, const Values &plain, Ch
     if (!addEffects(effects, {leaves[0][l], leaves[1][l], leaves[2][l], leaves[3][l]},
                     hasRows(signature.leaves[l])))
       return std::nullopt;
-  return effects.first && effects.second ? std::optional(effects.interact) : std::nullopt;
+  return effects;
 }
 
 using Dims = std::vector<std::optional<int64_t>>;
@@ -168,11 +168,14 @@ bool cutsMore(const CutWay &fuller, const CutWay &fewer) {
 
 std::optional<bool> affectOthers(const CutWay &fuller, const CutWay &fewer, ModelRuns runAll) {
   const CutDims &all = fuller.trial.candidate.dims, &few = fewer.trial.candidate.dims;
-  return guarded([&] {
-    return interact(
+  return guarded([&]() -> std::optional<bool> {
+    const std::optional<Effects> effects = effectsOf(
         fewer.signature, fuller.trial.whole.calls.front(),
         [&](const Values &values) { return changed(values, all, few, /*inBoth=*/false); },
         [&](const Values &values) { return changed(values, all, few, /*inBoth=*/true); }, runAll);
+    if (!effects || !effects->first)
+      return std::nullopt;
+    return effects->second && effects->interact;
   });
 }
 
@@ -183,11 +186,13 @@ std::optional<bool> samplesInteract(const CutWay &way, ModelRuns runAll) {
     return std::nullopt;
   for (ArgumentCut &other : llvm::make_range(std::next(leader), first.end()))
     other = {};
-  return guarded([&] {
-    return interact(
+  return guarded([&]() -> std::optional<bool> {
+    const std::optional<Effects> effects = effectsOf(
         way.signature, way.trial.varied.calls.front(),
         [&](const Values &values) { return poke(values, first, kPokedSample); },
         [&](const Values &values) { return poke(values, first, kVariedSamples - 1); }, runAll);
+    return effects && effects->first && effects->second ? std::optional(effects->interact)
+                                                        : std::nullopt;
   });
 }
 

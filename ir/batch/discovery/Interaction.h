@@ -12,9 +12,10 @@ namespace pipec {
 bool cutsMore(const CutWay &fuller, const CutWay &fewer);
 
 /// Whether the tensors that only `fuller` cuts affect what the model computes from those that both
-/// cut. A table of prototypes does; a GAN's noise does not affect the loss of real samples. Nothing
-/// if no run shows it: a run fails, a result follows neither, or a result has whole numbers that
-/// change.
+/// cut. A table of prototypes does; a GAN's noise does not affect the loss of real samples, nor
+/// does anything affect tensors that no result follows, such as flags of a branch. Nothing if no
+/// run shows it: a run fails, no result follows the tensors that only `fuller` cuts, or a result
+/// has whole numbers that change.
 std::optional<bool> affectOthers(const CutWay &fuller, const CutWay &fewer, ModelRuns runAll);
 
 /// Whether two samples of the first argument that is cut affect each other. Nothing: no run shows
