@@ -212,6 +212,7 @@ TRAININGS = {
     "a tie is left out": (lambda plan: plan["ties"].pop(), "l.1.weight"),
     "a use is left out": (shorter, "parameter l.0.weight"),
     "a name is left out": (lambda plan: plan["training"]["parameters"][0].update(other_names=[]), "l.4.weight"),
+    "a name is invented": (lambda plan: plan["training"]["parameters"][1].update(other_names=["ghost"]), "expected an attribute ghost of some stage, got none"),
     "a parameter is left out": (lambda plan: plan["training"]["parameters"].pop(3), "attribute l.1.bias: requires a gradient, but is none of the trained parameters"),
     "another shape": (lambda plan: plan["training"]["parameters"][0].update(shape=[8, 9]), "parameter l.0.weight: shape: expected one of 256 bytes"),
     "other strides": (lambda plan: plan["training"]["parameters"][0].update(strides=[1, 8]), "strides [1, 8] as trained parameter l.0.weight, got float32[8, 8] with strides [8, 1]"),
