@@ -79,9 +79,9 @@ llvm::Expected<std::vector<Finding>> compareTrained(const Plan &plan,
   }
   for (const TrainedParameter &said : plan.training->parameters)
     if (!found.count(&said))
-      findings.push_back(findingOn(
-          said.name, attributeAt(source, said.name) ? "the source's requires no gradient"
-                                                    : "the source has none of this name"));
+      findings.push_back(findingOn(said.name, attributeAt(source, said.name)
+                                                  ? "the source's requires no gradient"
+                                                  : "the source has none of this name"));
   return findings;
 }
 
