@@ -243,6 +243,23 @@ class Trainings(Artifact):
                     with self.subTest(tied=tied, plan=what, tool=command[0]):
                         self.pipec(DAMAGED, command[0], self.artifact, *command[1:], saying=saying)
 
+    def testAGradientThatThePlanDoesNotKnow(self):
+        """Only a run shows whether a value has a gradient. The plan that says it has none passes a check, and the first step refuses it."""
+        self.whole = "transmit.pipe"
+        outputs = [channel["from"] for channel in e2e.plan(self.whole)["channels"] if channel["kind"] == "activation"]
+        for output in outputs:
+            def edit(plan):
+                for channel in plan["channels"]:
+                    if channel["kind"] == "activation" and channel["from"] == output:
+                        self.assertIs(channel["tensor"]["requires_grad"], True)
+                        channel["tensor"]["requires_grad"] = False
+            with self.subTest(output=output):
+                self.setUp()
+                self.editPlan(edit)
+                self.pipec(0, "pipe-check", self.artifact)
+                self.pipec(DAMAGED, "pipe-run", self.artifact, "--train", "--inputs", "tied.batch.pt",
+                           saying=[f"step 1: stage {output['stage']} (", f"output {output['port']}: expected a tensor without a gradient, as the plan says, got one that requires it"])
+
 
 class Plans(Artifact):
     """Plans that make no sense, in artifacts whose MANIFEST is right."""
