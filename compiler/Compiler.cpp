@@ -4,6 +4,7 @@
 #include "compiler/CompileRun.h"
 #include "compiler/GivenSchedule.h"
 #include "compiler/Pipelines.h"
+#include "compiler/verify/MatchTrained.h"
 #include "ir/TorchError.h"
 #include "ir/support/FileKind.h"
 #include "ir/support/PeakMemory.h"
@@ -157,6 +158,22 @@ llvm::Error compareSource(const std::string &path, const Artifact &artifact,
       "compile the model again; without --against the artifact is checked and runs as before");
 }
 
+/// What both train. The comparison of the stages ends at the first difference; this names each
+/// parameter that differs.
+llvm::Error compareTraining(const std::string &path, const Artifact &artifact,
+                            const CompileOptions &options, std::vector<Finding> &findings) {
+  if (!artifact.plan.training)
+    return llvm::Error::success();
+  CompileReport ignored;
+  PassDumps dumps;
+  Phases phases(ignored);
+  FrontEnd frontEnd(path, options, dumps, phases);
+  const torch::jit::Module source = TRY(frontEnd.source().next(Prints::Removed));
+  const std::vector<Finding> found = TRY(compareTrained(artifact.plan, source));
+  findings.insert(findings.end(), found.begin(), found.end());
+  return llvm::Error::success();
+}
+
 /// The same for the stages of an artifact that evaluate, if there are any.
 llvm::Error compareEvaluation(const std::string &path, const Artifact &training,
                               const InternalOptions &internal, std::vector<Finding> &findings) {
@@ -219,6 +236,8 @@ llvm::Expected<std::vector<Finding>> Compiler::compareWith(const std::string &ar
   std::vector<Finding> findings;
   TRY(guardTorchError(ExitCode::Internal, "comparing with the model", [&] {
     if (llvm::Error failed = compareSource(impl_->path, opened, options, findings))
+      return failed;
+    if (llvm::Error failed = compareTraining(impl_->path, opened, options, findings))
       return failed;
     return compareEvaluation(impl_->path, opened, impl_->internal, findings);
   }));

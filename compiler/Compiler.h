@@ -49,10 +49,11 @@ public:
 
   /// Proves later that the artifact in `artifact` was made from this model. It normalises the model
   /// as the plan says the compile did, without running it, links the stages, and compares every
-  /// operator, every weight and the plan; then the stages that evaluate, if there are any, whose
-  /// findings begin with "evaluation: ". The findings name the first difference: other-operator,
-  /// other-weight, other-plan; none: proved. Errors: those of compile() for a model that cannot be
-  /// read or lowered, those of openArtifact, BadArtifact for stages that do not fit their plan.
+  /// operator, every weight and the plan; then what both train; then the stages that evaluate, if
+  /// there are any, whose findings begin with "evaluation: ". The findings name the first
+  /// difference of stages, and each trained parameter that differs: other-operator, other-weight,
+  /// other-plan; none: proved. Errors: those of compile() for a model that cannot be read or
+  /// lowered, those of openArtifact, BadArtifact for stages that do not fit their plan.
   llvm::Expected<std::vector<Finding>> compareWith(const std::string &artifact);
 
   /// Traces a compile() for debugging: runs its passes once more and writes into the existing

@@ -23,7 +23,6 @@
 #include <torch/csrc/jit/serialization/export.h>
 
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <set>
 
@@ -103,22 +102,63 @@ llvm::Error checkTies(const Weights &own, const Weights &weights) {
   return llvm::Error::success();
 }
 
+using Has = llvm::function_ref<bool(const std::string &name)>;
+
+/// The name without a prefix, if `has` knows it so: a module around a model adds a part to every
+/// name of it. Empty: it knows none.
+std::string withoutPrefix(const std::string &name, Has has) {
+  for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1))
+    if (std::string rest = name.substr(dot + 1); has(rest))
+      return rest;
+  return "";
+}
+
+/// "model." of model.a.weight and a.weight.
+std::string prefixOf(const std::string &longer, const std::string &rest) {
+  return longer.substr(0, longer.size() - rest.size());
+}
+
+/// What to do about a name of `state` that the file `model` does not have.
+std::string helpOnName(const std::string &state, const std::string &model, const std::string &name,
+                       const Weights &own) {
+  const char *compiled = "pass the file that was compiled";
+  if (state.empty()) // the weights of the artifact
+    return compiled;
+  if (const std::string rest =
+          withoutPrefix(name, [&](const std::string &each) { return own.count(each) > 0; });
+      !rest.empty())
+    return fmt::format("{}, or take the prefix {} off the names in {}: {} has {}", compiled,
+                       prefixOf(name, rest), state, model, rest);
+  for (const auto &[longer, tensor] : own)
+    if (endsWith(longer, "." + name))
+      return fmt::format("{}, or put the prefix {} before the names in {}: {} has {}", compiled,
+                         prefixOf(longer, name), state, model, longer);
+  return compiled;
+}
+
 /// Every weight that the stages of an artifact use must be in `source`, a file or a checkpoint.
 /// Errors: Usage; those of opening the artifact.
-llvm::Error checkComplete(const std::string &directory, const std::string &source,
-                          const std::function<bool(const std::string &name)> &has) {
+llvm::Error checkComplete(const std::string &directory, const std::string &source, Has has) {
   Weights used = TRY(weightsOfArtifact(directory));
-  for (const auto &[name, tensor] : used)
-    if (!has(name))
-      return makeError(ExitCode::Usage,
-                       fmt::format("{}: expected a value for {}, which {} uses, got none", source,
-                                   name, directory),
-                       "pass what pipe-run --train wrote for this artifact");
+  for (const auto &[name, tensor] : used) {
+    if (has(name))
+      continue;
+    std::string help = "pass what pipe-run --train wrote for this artifact";
+    if (const std::string rest = withoutPrefix(name, has); !rest.empty())
+      help += fmt::format("; {} has {}, without the prefix {}: if it is for a file with these "
+                          "names, pass that file to --into, and leave {} out",
+                          source, rest, prefixOf(name, rest), directory);
+    return makeError(ExitCode::Usage,
+                     fmt::format("{}: expected a value for {}, which {} uses, got none", source,
+                                 name, directory),
+                     help);
+  }
   return llvm::Error::success();
 }
 
-llvm::Error replaceAll(torch::jit::Module &module, const std::string &model, const Weights &weights,
-                       MergeIntoReport &report) {
+/// state: the file that the weights are from; empty: an artifact.
+llvm::Error replaceAll(torch::jit::Module &module, const std::string &model,
+                       const std::string &state, const Weights &weights, MergeIntoReport &report) {
   const Weights own = tensorsOf(module);
   const std::string ofLoss = nameOfJoinedLoss(module) + ".";
   for (const auto &[name, weight] : weights) {
@@ -131,7 +171,7 @@ llvm::Error replaceAll(torch::jit::Module &module, const std::string &model, con
       return makeError(
           ExitCode::Usage,
           fmt::format("{}: expected a parameter or buffer {}, got none of this name", model, name),
-          "pass the file that was compiled");
+          helpOnName(state, model, name, own));
     if (found->second.sizes() != weight.sizes() ||
         found->second.scalar_type() != weight.scalar_type())
       return makeError(ExitCode::Usage,
@@ -190,7 +230,7 @@ llvm::Expected<MergeIntoReport> mergeInto(const std::string &directory, const st
   // Not loadSource: the file would keep what loadSource inserts for a run.
   torch::jit::Module module = TRY(loadMapped(model));
   MergeIntoReport report;
-  TRY(replaceAll(module, model, weights, report));
+  TRY(replaceAll(module, model, state, weights, report));
   TRY(writeModule(module, output, force, report));
   return report;
 }

@@ -137,8 +137,8 @@ constexpr RefusalRow kRefusals[] = {
      "whatever its weights require, with other last bits. Stages of a training run with gradients "
      "on. GRU and RNN have the same bits in both."},
     {Refusal::InnerGradient, "inner-gradient", "{}: the model computes gradients itself",
-     "leave a penalty on gradients out of the model, or write the derivative that it needs with "
-     "operators",
+     "leave a penalty on gradients out of the model, write the derivative that it needs with "
+     "operators, or train the model unsplit: pipe-run MODEL.pt --train",
      "forward calls torch.autograd.grad or backward(), as for a penalty on gradients. Such a call "
      "walks back through operators of all stages before it, and each stage has only the graph of "
      "its own; inference has none. pipe-run --train trains such a model unsplit, from its .pt."},

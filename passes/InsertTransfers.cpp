@@ -1,6 +1,7 @@
 // insert-transfers: turns the model into stages. Every value that is used in a later stage than its
 // maker's becomes one channel.
 #include "ir/NodeInfo.h"
+#include "ir/plan/ModuleExtent.h"
 #include "ir/support/Check.h"
 #include "passes/Passes.h"
 #include "passes/StageDrafts.h"
@@ -34,6 +35,7 @@ public:
     for (size_t stage = 0; stage < drafts_.stages.size(); ++stage)
       staged.stages.push_back(build(stage));
     countUses(staged);
+    nameStages(staged);
     staged.channels = std::move(drafts_.channels);
     staged.attributes = std::move(model.attributes);
     staged.signature = std::move(model.signature);
@@ -47,6 +49,7 @@ private:
   Stage build(size_t index) {
     const StageDraft &draft = drafts_.stages[index];
     Stage stage;
+    modules_.emplace_back();
     stage.graph = std::make_shared<Graph>();
     stage.plan.file = "stage-" + std::to_string(index) + ".pt";
     stage.plan.rank = index;
@@ -158,17 +161,17 @@ private:
 
   /// Module names, random ordinals and effects, in program order.
   void describe(Node *node, StagePlan &plan) {
-    noteModules(node, plan);
+    noteModules(node, modules_.back());
     noteEffects(node, plan.effects);
   }
 
   /// Control flow of the method itself belongs to no module, but the operators inside may.
-  static void noteModules(Node *node, StagePlan &plan) {
+  static void noteModules(Node *node, std::vector<std::string> &modules) {
     const std::string path = modulePathOf(node);
     if (path.empty()) {
       for (Block *block : node->blocks())
         for (Node *inner : block->nodes())
-          noteModules(inner, plan);
+          noteModules(inner, modules);
       return;
     }
     // Sizes and lists of ints may be far from the module in which they were written.
@@ -177,9 +180,16 @@ private:
     });
     if (!makesTensor || node->kind() == c10::prim::Constant)
       return;
-    if (plan.firstModule.empty())
-      plan.firstModule = path;
-    plan.lastModule = path;
+    if (modules.empty() || modules.back() != path)
+      modules.push_back(path);
+  }
+
+  void nameStages(StagedModel &staged) const {
+    const std::vector<ModuleExtent> extents = moduleExtents(modules_);
+    for (size_t i = 0; i < staged.stages.size(); ++i) {
+      staged.stages[i].plan.firstModule = extents[i].first;
+      staged.stages[i].plan.lastModule = extents[i].last;
+    }
   }
 
   void noteEffects(Node *node, StageEffects &effects) {
@@ -211,6 +221,7 @@ private:
 
   Model *model_ = nullptr;
   StageDrafts drafts_;
+  std::vector<std::vector<std::string>> modules_; // of the operators, per stage
   int64_t randomOrdinal_ = 0;
 };
 

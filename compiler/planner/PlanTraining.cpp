@@ -3,6 +3,7 @@
 #include "compiler/planner/Bounds.h"
 #include "compiler/planner/RecomputeChoices.h"
 #include "compiler/planner/TableTraining.h"
+#include "ir/plan/ModuleExtent.h"
 #include "ir/schedule/ActionTiming.h"
 #include "ir/schedule/Lower.h"
 #include "ir/schedule/OpMemory.h"
@@ -202,6 +203,7 @@ std::vector<PlannedStage> stagesOf(const JointRequest &request, const JointOutco
   const ScheduleCandidate &best = outcome.search.best();
   const std::vector<size_t> &boundaries = outcome.best().boundaries;
   std::vector<PlannedStage> stages;
+  std::vector<std::vector<std::string>> modules; // of the rows, per stage
   for (size_t s = 0; s <= boundaries.size(); ++s) {
     PlannedStage &stage = stages.emplace_back();
     stage.rank = best.work->plan.stages[s].rank;
@@ -209,14 +211,17 @@ std::vector<PlannedStage> stagesOf(const JointRequest &request, const JointOutco
     stage.end = s < boundaries.size() ? boundaries[s] : rows.size();
     stage.costs = best.work->costs.stages[s];
     stage.recomputed = s < best.recompute.size() && best.recompute[s];
+    modules.emplace_back();
     for (size_t i = stage.begin; i < stage.end; ++i) {
       stage.weightBytes += rows[i].weightBytes;
-      if (rows[i].module.empty())
-        continue;
-      if (stage.firstModule.empty())
-        stage.firstModule = rows[i].module;
-      stage.lastModule = rows[i].module;
+      if (!rows[i].module.empty())
+        modules.back().push_back(rows[i].module);
     }
+  }
+  const std::vector<ModuleExtent> extents = moduleExtents(modules);
+  for (size_t s = 0; s < stages.size(); ++s) {
+    stages[s].firstModule = extents[s].first;
+    stages[s].lastModule = extents[s].last;
   }
   return stages;
 }

@@ -119,6 +119,7 @@ private:
   llvm::Error attribute(size_t s, size_t a) {
     const StageAttribute &it = plan_.stages[s].attributes[a];
     const std::vector<std::string> names = namesOf(it);
+    attributeNames_.insert(names.begin(), names.end());
     const auto first = llvm::find_if(
         names, [&](const std::string &name) { return parameterOf_.count(name) != 0; });
     if (first == names.end())
@@ -148,6 +149,7 @@ private:
       return badAt(where(p), "expected {} strides, got {}", it.shape.size(), it.strides.size());
     TRY(uses(p));
     TRY(readers(p));
+    TRY(invented(p));
     const int64_t bytes = bytesOf(it.shape, *bytesOfDtype(it.dtype));
     for (const PortRef &use : it.uses)
       if (at(use).bytes != bytes)
@@ -196,6 +198,15 @@ private:
         return badAt(where(p), "uses: expected attribute {} of stage {}, its first there, got {}",
                      a, s, use->port);
     }
+    return llvm::Error::success();
+  }
+
+  /// The stages have every name of a trained tensor, those too that the method does not read. The
+  /// state file and checkpoints would have any other.
+  llvm::Error invented(size_t p) const {
+    for (const std::string &name : training_.parameters[p].allNames())
+      if (!attributeNames_.count(name))
+        return badAt(where(p), "expected an attribute {} of some stage, got none", name);
     return llvm::Error::success();
   }
 
@@ -257,6 +268,7 @@ private:
   const TrainingPlan &training_;
   Faults &faults_;
   std::map<std::string, size_t> parameterOf_;          // by any of its names
+  std::set<std::string> attributeNames_;               // of all stages
   std::map<size_t, std::map<size_t, size_t>> readers_; // of a parameter: stage, first attribute
   std::set<std::pair<size_t, size_t>> seen_;
 };

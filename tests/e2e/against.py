@@ -86,6 +86,88 @@ class Against(e2e.Case):
         return document
 
 
+class Trained(nn.Module):
+    def __init__(self, width=8, tied=True):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(8, width), nn.Linear(width, 8), nn.Linear(8, 8)
+        self.d = nn.Linear(8, 8)
+        if tied:
+            self.d.weight = self.c.weight
+
+    def forward(self, x, y):
+        return (self.d(self.c(torch.tanh(self.b(torch.tanh(self.a(x)))))) - y).square().mean()
+
+
+class WhatIsTrained(Against):
+    """Every trained parameter that differs is named, after the first difference of the stages."""
+
+    @classmethod
+    def setUpClass(cls):
+        torch.save((torch.randn(4, 8), torch.randn(4, 8)), "trained.inputs.pt")
+        cls.save("trained.pt")
+        done = e2e.run("pipe-compile", "trained.pt", "--train", "--at", "b,c,d", "--inputs", "trained.inputs.pt", "--cost", "analytic", "-o", "trained.pipe", "--force")
+        assert done.code == 0, done
+
+    @staticmethod
+    def save(path, edit=None, **how):
+        torch.manual_seed(7)
+        net = Trained(**how)
+        if edit:
+            edit(net)
+        torch.jit.script(net).save(path)
+
+    def differences(self, source):
+        document = self.check(DAMAGED, "trained.pipe", source)
+        first, *others = document["findings"]
+        self.assertNotIn("trained parameter", first["message"])
+        for finding in others:
+            self.assertEqual((finding["code"], finding["message"].split(": ")[0]), ("other-plan", "trained parameter " + finding["where"]))
+        return [finding["message"] for finding in others]
+
+    def testTheSource(self):
+        self.check(0, "trained.pipe", "trained.pt")
+        self.pipec(0, "pipe-merge", "trained.pipe", "-o", "trained.merged.pt", "--force")
+        self.check(0, "trained.pipe", "trained.merged.pt")
+
+    def testAnotherShape(self):
+        self.save("narrow.pt", width=6)
+        self.assertEqual(self.differences("narrow.pt"), [
+            f"trained parameter {name}: expected float32[{source}] as the source has, got float32[{plan}]"
+            for name, source, plan in (("a.weight", "6, 8", "8, 8"), ("a.bias", "6", "8"), ("b.weight", "8, 6", "8, 8"))])
+
+    def testAnotherDtype(self):
+        self.save("double.pt", edit=lambda net: net.b.double())
+        self.assertEqual(self.differences("double.pt"), [
+            f"trained parameter b.{name}: expected float64[{shape}] as the source has, got float32[{shape}]" for name, shape in (("weight", "8, 8"), ("bias", "8"))])
+
+    def testFrozen(self):
+        def freeze(net):
+            for parameter in (net.a.bias, net.d.weight):
+                parameter.requires_grad_(False)
+        self.save("frozen.pt", edit=freeze)
+        self.assertEqual(self.differences("frozen.pt"), [f"trained parameter {name}: the source's requires no gradient" for name in ("a.bias", "c.weight")])
+        self.compiled("frozen.pt", "frozen.pipe", "--train", "--at", "b,c,d", "--inputs", "trained.inputs.pt", "--cost", "analytic")
+        found = self.check(DAMAGED, "frozen.pipe", "trained.pt")["findings"][1:]
+        self.assertEqual([finding["message"] for finding in found], [f"trained parameter {name}: the source trains it, and the plan does not" for name in ("a.bias", "c.weight")])
+
+    def testAnotherName(self):
+        self.save("untied.pt", tied=False)
+        self.assertEqual(self.differences("untied.pt"), [
+            f"trained parameter c.weight: names: expected [{source}] as the source has, got [c.weight, d.weight]" for source in ("c.weight", "d.weight")])
+
+        class Without(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.other = nn.Linear(8, 8), nn.Linear(8, 8)
+
+            def forward(self, x, y):
+                return (self.other(torch.tanh(self.a(x))) - y).square().mean()
+
+        torch.jit.script(Without()).save("without.pt")
+        self.assertEqual(self.differences("without.pt"),
+                         [f"trained parameter {name}: the source has none of this name" for name in ("b.weight", "b.bias", "c.weight", "c.bias", "d.bias")])
+
+
 class Source(Against):
     @classmethod
     def setUpClass(cls):

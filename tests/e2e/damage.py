@@ -212,6 +212,7 @@ TRAININGS = {
     "a tie is left out": (lambda plan: plan["ties"].pop(), "l.1.weight"),
     "a use is left out": (shorter, "parameter l.0.weight"),
     "a name is left out": (lambda plan: plan["training"]["parameters"][0].update(other_names=[]), "l.4.weight"),
+    "a name is invented": (lambda plan: plan["training"]["parameters"][1].update(other_names=["ghost"]), "expected an attribute ghost of some stage, got none"),
     "a parameter is left out": (lambda plan: plan["training"]["parameters"].pop(3), "attribute l.1.bias: requires a gradient, but is none of the trained parameters"),
     "another shape": (lambda plan: plan["training"]["parameters"][0].update(shape=[8, 9]), "parameter l.0.weight: shape: expected one of 256 bytes"),
     "other strides": (lambda plan: plan["training"]["parameters"][0].update(strides=[1, 8]), "strides [1, 8] as trained parameter l.0.weight, got float32[8, 8] with strides [8, 1]"),
@@ -241,6 +242,23 @@ class Trainings(Artifact):
                 for command in (["pipe-check"], ["pipe-run", "--train", "--inputs", "tied.batch.pt"]):
                     with self.subTest(tied=tied, plan=what, tool=command[0]):
                         self.pipec(DAMAGED, command[0], self.artifact, *command[1:], saying=saying)
+
+    def testAGradientThatThePlanDoesNotKnow(self):
+        """Only a run shows whether a value has a gradient. The plan that says it has none passes a check, and the first step refuses it."""
+        self.whole = "transmit.pipe"
+        outputs = [channel["from"] for channel in e2e.plan(self.whole)["channels"] if channel["kind"] == "activation"]
+        for output in outputs:
+            def edit(plan):
+                for channel in plan["channels"]:
+                    if channel["kind"] == "activation" and channel["from"] == output:
+                        self.assertIs(channel["tensor"]["requires_grad"], True)
+                        channel["tensor"]["requires_grad"] = False
+            with self.subTest(output=output):
+                self.setUp()
+                self.editPlan(edit)
+                self.pipec(0, "pipe-check", self.artifact)
+                self.pipec(DAMAGED, "pipe-run", self.artifact, "--train", "--inputs", "tied.batch.pt",
+                           saying=[f"step 1: stage {output['stage']} (", f"output {output['port']}: expected a tensor without a gradient, as the plan says, got one that requires it"])
 
 
 class Plans(Artifact):

@@ -47,7 +47,7 @@ class Forms(e2e.Case):
         self.threeStages(marker_models.traced, [("a", "b"), ("c", "c"), ("d", "d")])
 
     def testInsideSubmodules(self):
-        self.threeStages(marker_models.insideSubmodules, [("a", "outer.inner.b"), ("outer.inner.c", "outer.inner"), ("d", "d")])
+        self.threeStages(marker_models.insideSubmodules, [("a", "outer.inner.b"), ("outer.inner.c", "outer.inner.c"), ("d", "d")])
 
     def testInsideConstantLoop(self):
         self.threeStages(marker_models.insideConstantLoop, [("layers.0", "layers.0"), ("layers.1", "layers.1"), ("d", "d")])

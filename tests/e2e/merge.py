@@ -124,6 +124,45 @@ class Into(Merge):
         self.sameBits(values, merged.w.detach())
         self.sameBits(values.t(), merged.turned)
 
+    def testNamesWithAnotherPrefix(self):
+        """A module around the model puts a prefix before its names. A state of one does not fit the other, and the help says what to do."""
+        class Inner(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.b = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+
+            def forward(self, x):
+                return self.b(torch.relu(self.a(x)))
+
+        class Around(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.model = Inner()
+
+            def forward(self, x):
+                return self.model(x).mean()
+
+        inner, around = self.save(Inner), self.save(Around)
+        torch.save(dict(torch.jit.load(inner).state_dict()), "inner.state.pt")
+        torch.save(dict(torch.jit.load(around).state_dict()), "around.state.pt")
+        self.compiled(inner, "inner.pipe", "--at", "b")
+        self.compiled(around, "around.pipe", "--at", "model.b")
+        no = ["-o", "never.pt"]
+        self.refused(USAGE, ["inner.state.pt: expected a value for model.a.bias, which around.pipe uses, got none",
+                             "help: pass what pipe-run --train wrote for this artifact; inner.state.pt has a.bias, without the prefix model.: "
+                             "if it is for a file with these names, pass that file to --into, and leave around.pipe out\n"],
+                     "pipe-merge", "around.pipe", "--state", "inner.state.pt", "--into", inner, *no)
+        self.pipec(0, "pipe-merge", "--state", "inner.state.pt", "--into", inner, "-o", "inner.merged.pt", "--force")
+        self.refused(USAGE, ["Inner.pt: expected a parameter or buffer model.a.bias, got none of this name",
+                             "help: pass the file that was compiled, or take the prefix model. off the names in around.state.pt: Inner.pt has a.bias\n"],
+                     "pipe-merge", "--state", "around.state.pt", "--into", inner, *no)
+        self.refused(USAGE, ["Around.pt: expected a parameter or buffer a.bias, got none of this name",
+                             "help: pass the file that was compiled, or put the prefix model. before the names in inner.state.pt: Around.pt has model.a.bias\n"],
+                     "pipe-merge", "--state", "inner.state.pt", "--into", around, *no)
+        self.refused(USAGE, "help: pass what pipe-run --train wrote for this artifact\n",  # with any other prefix
+                     "pipe-merge", "inner.pipe", "--state", "around.state.pt", "--into", inner, *no)
+        self.refused(USAGE, "help: pass the file that was compiled\n", "pipe-merge", "around.pipe", "--into", inner, *no)
+
     def testOtherMethodsAndFlagsStay(self):
         """Exported methods, which no run uses, and the mode of each module, also of one that is kept in eval mode."""
         class Rich(torch.nn.Module):

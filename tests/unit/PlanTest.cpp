@@ -189,6 +189,8 @@ TEST(Plan, ATrainingIsVerified) {
        "attribute embedding.weight has it"},
       {[](Plan &plan) { plan.training->parameters[1].otherNames = {"alias.weight"}; },
        "training: parameter shared: expected names of its own, got alias.weight"},
+      {[](Plan &plan) { plan.training->parameters[1].otherNames = {"ghost"}; },
+       "training: parameter shared: expected an attribute ghost of some stage, got none"},
       {[](Plan &plan) { plan.training->parameters[1].shape = {3}; },
        "training: parameter shared: shape: expected one of 8 bytes as stage 2, attribute shared "
        "has, got [3] of float32"},

@@ -1,5 +1,7 @@
 # RUN: %python %s %t.pt
 # RUN: %refused inner-gradient pipe-compile %t.pt --train --at b --inputs f32[4,4] -o %t.pipe --cost analytic
+# RUN: not pipe-compile %t.pt --train --at b --inputs f32[4,4] -o %t.pipe --cost analytic 2>&1 | FileCheck %s
+# CHECK: help: {{.*}}, or train the model unsplit: pipe-run MODEL.pt --train
 # RUN: pipe-run %t.pt --train --inputs f32[4,4] --microbatches 2
 """A penalty on gradients."""
 import sys
