@@ -144,14 +144,15 @@ bool isSearched(llvm::StringRef name) {
   return generator && generator->looksAtCosts;
 }
 
-/// The stages of the widest schedule asked for. A file has its own number.
+/// Stages of the schedules asked for, at least. A file has its own number.
 llvm::Expected<size_t> widthOf(const TrialRequest &request, const std::vector<std::string> &names) {
   const size_t known = TRY(requestedStages(request));
   if (known)
     return std::max(request.ranks, known);
   const Generator *generator = names.size() == 1 ? findGenerator(names[0]) : nullptr;
   const size_t chunks = generator ? generator->leastChunks : 1;
-  return chunks * (request.ranks ? request.ranks : kUsualRanks);
+  const bool isFile = names.size() == 1 && names[0] != "auto" && !generator;
+  return chunks * (request.ranks ? request.ranks : isFile ? 1 : kUsualRanks);
 }
 
 /// Refuses what would take minutes; such a table is too large to read, too. A program has ten ops
