@@ -35,21 +35,29 @@ Schedule forwardOnly(const ScheduleShape &shape) {
   for (int64_t m = 0; m < shape.microBatches; ++m)
     ready[shape.rankOfStage[0]].push({m, 0});
   const size_t all = shape.stages * static_cast<size_t>(shape.microBatches);
+  // Ranks with something to run: not all of many ranks are looked at in every unit of time.
+  std::vector<size_t> now{shape.rankOfStage[0]}, later;
   std::vector<Arrived> arriving;
   for (size_t done = 0; done < all;) {
-    for (size_t rank = 0; rank < shape.ranks; ++rank) {
-      if (ready[rank].empty())
-        continue;
+    for (size_t rank : now) {
       const Arrived next = ready[rank].top();
       ready[rank].pop();
       schedule.ranks[rank].push_back({ActionKind::Forward, next.stage, next.microBatch});
       ++done;
       if (next.stage + 1 < shape.stages)
         arriving.push_back({next.microBatch, next.stage + 1});
+      if (!ready[rank].empty())
+        later.push_back(rank);
     }
-    for (const Arrived &value : arriving)
-      ready[shape.rankOfStage[value.stage]].push(value);
+    for (const Arrived &value : arriving) {
+      const size_t rank = shape.rankOfStage[value.stage];
+      if (ready[rank].empty())
+        later.push_back(rank);
+      ready[rank].push(value);
+    }
     arriving.clear();
+    now.swap(later);
+    later.clear();
   }
   return schedule;
 }

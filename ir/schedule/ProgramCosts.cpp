@@ -14,6 +14,10 @@ int64_t LinkCosts::transferNs(int64_t bytes) const {
       std::ceil(static_cast<double>(bytes) * 1e9 / static_cast<double>(bytesPerSecond)));
 }
 
+int64_t ProgramCosts::wholeBackwardNs(size_t stage) const {
+  return wholeBackward.empty() ? stages[stage].fullBackward() : wholeBackward[stage];
+}
+
 const LinkCosts &ProgramCosts::between(size_t from, size_t to) const {
   const auto found = linkOf.find({from, to});
   return found == linkOf.end() ? link : links[found->second];
@@ -100,18 +104,22 @@ private:
       int64_t start = end_[s];
       for (const Need &need : demands_.of(s).backward)
         start = std::max(start, done[need.stage] + hop(need, s));
-      done[s] = start + costs_.stages[s].inputGrad;
-      end_[s] = done[s] + costs_.stages[s].weightGrad + update(s);
+      done[s] = start + std::min(costs_.stages[s].inputGrad, costs_.wholeBackwardNs(s));
+      end_[s] = start + backward(s) + update(s);
     }
   }
 
+  /// A schedule may run it whole or split.
+  int64_t backward(size_t s) const {
+    return std::min(costs_.stages[s].fullBackward(), costs_.wholeBackwardNs(s));
+  }
   int64_t update(size_t s) const { return shape_.optimizer ? timeOf(costs_.optimize, s, 0) : 0; }
 
   void add(Load &load, size_t rank) const {
     for (size_t s : demands_.stagesOn(rank % plan_.ranks)) {
       const StageCosts &stage = costs_.stages[s];
       load.first = std::min(load.first, ready_[s]);
-      load.work += shape_.microBatches * (shape_.train ? stage.work() : stage.forward);
+      load.work += shape_.microBatches * (stage.forward + (shape_.train ? backward(s) : 0));
       if (shape_.train)
         load.work += recomputeOf(s) + update(s);
       load.after = std::min(load.after, shape_.train ? 0 : restAfter(s));

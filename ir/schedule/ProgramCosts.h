@@ -25,6 +25,7 @@ struct OpRoom {
 /// Times in nanoseconds. A list may be empty; its comment gives the default.
 struct ProgramCosts {
   std::vector<StageCosts> stages;
+  std::vector<int64_t> wholeBackward;   // per stage, time of B; empty: that of I and W together
   std::vector<int64_t> recompute;       // per stage, time of R; empty: the forward's time
   std::vector<int64_t> keptToRecompute; // per stage, bytes that F keeps until R; empty: none
   std::vector<int64_t> optimize;        // per stage, time of OPT; empty: none
@@ -49,6 +50,7 @@ struct ProgramCosts {
   std::map<std::pair<size_t, size_t>, size_t> linkOf;
   std::vector<size_t> deviceOfRank; // ranks of one device take turns; empty: a device per rank
 
+  int64_t wholeBackwardNs(size_t stage) const;
   const LinkCosts &between(size_t from, size_t to) const;
   int64_t bytesOf(const Plan &plan, size_t channel) const;
   /// The time of the norm: up and down a tree.

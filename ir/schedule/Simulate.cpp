@@ -114,7 +114,7 @@ private:
     case OpKind::Forward:
       return stage.forward;
     case OpKind::Backward:
-      return stage.fullBackward();
+      return costs_.wholeBackwardNs(op.stage);
     case OpKind::InputGrad:
       return stage.inputGrad;
     case OpKind::WeightGrad:

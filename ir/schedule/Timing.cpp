@@ -7,6 +7,7 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 
 namespace pipec {
@@ -45,10 +46,15 @@ public:
     held_.assign(ranks, 0);
     for (size_t r = 0; r < ranks; ++r)
       timing_.ranks[r].resize(schedule_.ranks[r].size());
-    for (bool progress = true; progress;) {
-      progress = false;
-      for (size_t r = 0; r < ranks; ++r)
-        progress |= advance(r);
+    // A rank runs until it waits, and the end of what it waits for wakes it.
+    isAwake_.assign(ranks, true);
+    for (size_t r = 0; r < ranks; ++r)
+      awake_.push_back(r);
+    while (!awake_.empty()) {
+      const size_t r = awake_.front();
+      awake_.pop_front();
+      isAwake_[r] = false;
+      advance(r);
     }
     for (size_t r = 0; r < ranks; ++r)
       if (next_[r] < schedule_.ranks[r].size())
@@ -129,9 +135,8 @@ private:
     return pairs_ == PairRule::Concurrent ? most : sum;
   }
 
-  bool advance(size_t rank) {
+  void advance(size_t rank) {
     const std::vector<Action> &actions = schedule_.ranks[rank];
-    const size_t before = next_[rank];
     while (next_[rank] < actions.size()) {
       if (!isCompute(actions[next_[rank]].kind)) {
         timing_.ranks[rank][next_[rank]++] = {free_[rank], free_[rank]};
@@ -140,10 +145,31 @@ private:
       const Block block = blockAt(rank, next_[rank]);
       const int64_t start = readyAt(rank, block);
       if (start == kNotYet)
-        break;
+        return;
       run(rank, block, start);
     }
-    return next_[rank] > before;
+  }
+
+  void wake(size_t rank) {
+    if (isAwake_[rank])
+      return;
+    isAwake_[rank] = true;
+    awake_.push_back(rank);
+  }
+
+  /// Wakes the ranks that read the result of `action`, as forEachProducer says.
+  void wakeReaders(const Action &action) {
+    if (action.kind == ActionKind::Forward) {
+      if (action.stage + 1 < shape_.stages)
+        wake(shape_.rankOfStage[action.stage + 1]);
+      for (size_t to : skipsOut_[action.stage])
+        wake(shape_.rankOfStage[to]);
+    } else if (action.kind == ActionKind::FullBackward || action.kind == ActionKind::InputGrad) {
+      if (action.stage > 0)
+        wake(shape_.rankOfStage[action.stage - 1]);
+      for (size_t from : skipsIn_[action.stage])
+        wake(shape_.rankOfStage[from]);
+    }
   }
 
   void run(size_t rank, Block block, int64_t start) {
@@ -158,6 +184,7 @@ private:
       } else if (action.kind == ActionKind::FullBackward || action.kind == ActionKind::InputGrad) {
         backwardEnd_[cell(action.stage, action.microBatch)] = end;
       }
+      wakeReaders(action);
     }
     for (size_t i = block.first; i < block.first + block.count; ++i)
       held_[rank] -= freedBy(schedule_.ranks[rank][i]);
@@ -228,6 +255,8 @@ private:
   std::vector<int64_t> forwardEnd_, backwardEnd_; // per cell; kNotYet
   std::vector<size_t> next_;                      // per rank
   std::vector<int64_t> free_, held_;
+  std::vector<bool> isAwake_;
+  std::deque<size_t> awake_; // ranks to advance
 };
 
 } // namespace
@@ -281,26 +310,24 @@ int64_t makespanLowerBound(const ScheduleCosts &costs, const std::vector<size_t>
   };
   for (size_t s = 1; s < stages; ++s)
     forwardHead[s] = forwardHead[s - 1] + costs.stages[s - 1].forward + hop(s - 1, s);
-  int64_t bound = 0;
-  for (size_t r = 0; r < ranks; ++r) {
+  struct RankBound {
     int64_t head = INT64_MAX, work = 0, after = INT64_MAX;
-    for (size_t s = 0; s < stages; ++s) {
-      if (rankOfStage[s] != r)
-        continue;
-      const StageCosts &stage = costs.stages[s];
-      head = std::min(head, forwardHead[s]);
-      work += microBatches * (forwardOnly ? stage.forward : stage.work());
-      // The time of all that must still run elsewhere after the rank's last action. With backward
-      // that action may be a weight gradient, for which nothing waits.
-      int64_t rest = 0;
-      if (forwardOnly)
-        for (size_t t = s + 1; t < stages; ++t)
-          rest += costs.stages[t].forward + hop(t - 1, t);
-      after = std::min(after, rest);
-    }
-    if (head != INT64_MAX)
-      bound = std::max(bound, head + work + after);
+  };
+  std::vector<RankBound> parts(ranks);
+  for (size_t s = 0; s < stages; ++s) {
+    const StageCosts &stage = costs.stages[s];
+    RankBound &part = parts[rankOfStage[s]];
+    part.head = std::min(part.head, forwardHead[s]);
+    part.work += microBatches * (forwardOnly ? stage.forward : stage.work());
+    // The time of all that must still run elsewhere after the rank's last action. With backward
+    // that action may be a weight gradient, for which nothing waits.
+    const int64_t last = forwardHead[stages - 1] + costs.stages[stages - 1].forward;
+    part.after = std::min(part.after, forwardOnly ? last - forwardHead[s] - stage.forward : 0);
   }
+  int64_t bound = 0;
+  for (const RankBound &part : parts)
+    if (part.head != INT64_MAX)
+      bound = std::max(bound, part.head + part.work + part.after);
   // One micro-batch must go all the way there and back.
   int64_t way = 0;
   for (size_t s = 0; s < stages; ++s) {

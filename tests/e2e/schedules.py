@@ -75,6 +75,16 @@ class Schedules(e2e.Case):
                      "pipe-schedule", "all", "--ranks", 4, "--microbatches", 100000)
         self.pipec(0, "pipe-schedule", "1f1b,zb-h1", "--ranks", 4, "--microbatches", 20000)
 
+    def testHugeNumbersAreRefused(self):
+        """By every schedule, with what is possible: a table of that size takes minutes."""
+        for name in self.names:
+            self.refused(2, "--ranks: expected 1 to 4096, got 1048576", "pipe-schedule", name, "--ranks", 1048576)
+            self.refused(2, ["--microbatches: expected at most ", ", got 1048576\n", "help: pass fewer micro-batches"], "pipe-schedule", name, "--microbatches", 1048576)
+        self.refused(2, "--microbatches: expected at most 2 for 1048576 stages, got 3", "pipe-schedule", "gpipe", "--ranks", 4096, "--stages", 1048576, "--microbatches", 3)
+        self.refused(2, "--microbatches: expected at most 12 for 8192 stages, got 8192, two per rank", "pipe-schedule", "v-half", "--ranks", 4096)
+        self.refused(2, ["--stages: expected at most 300000, got 1048576", "help: "], "pipe-schedule", "auto", "--stages", 1048576)
+        self.pipec(0, "pipe-schedule", "looped-bfs", "--ranks", 4096, "--microbatches", 8)
+
     def testWhatHelpsWithMemory(self):
         """Costs per rank do not shrink with more ranks; stages of a model spread over them."""
         perRank = self.refused(12, "no schedule fits", "pipe-schedule", "auto", "--ranks", 2, "--costs", "f=1,i=1,w=1,mem=1GiB", "--memory-limit", "1MiB")

@@ -158,6 +158,26 @@ class Traces(e2e.Case):
         self.assertEqual(len(measured), len(predicted))
         self.assertTrue(math.isclose(sum(predicted), trace["otherData"]["predicted_step_ns"] / 1e3, abs_tol=1e-2))
 
+    def testWholeAndSplitBackwardsOfAStageAreApart(self):
+        """dualpipev runs some backwards of a stage whole and splits others: in the prediction, each action takes the median of its kind."""
+        self.compiled("loss.pt", "dual.pipe", "--train", "--stages", "4", "--inputs", "micro.pt")
+        self.pipec(0, "pipe-run", "dual.pipe", "--train", "--inputs", "batch.pt", "--steps", "1", "--microbatches", "4", "--schedule", "dualpipev",
+                   "--optimizer", "sgd", "--trace", "dual.json")
+        _, rows, ranks = self.read("dual.json")
+        measured, predicted = defaultdict(list), defaultdict(set)
+        for pid, row in rows.items():
+            for event in row:
+                if event["cat"] in ACTIONS:
+                    key = event["args"]["stage"], event["cat"]
+                    (measured[key].append if pid < ranks else predicted[key].add)(event["dur"])
+        kinds = {stage: {kind for of, kind in measured if of == stage} for stage in range(4)}
+        self.assertTrue(any({"B", "I", "W"} <= of for of in kinds.values()), kinds)
+        self.assertEqual(set(measured), set(predicted))
+        for key, times in measured.items():
+            median = sorted(times)[(len(times) - 1) // 2]
+            for time in predicted[key]:
+                self.assertTrue(math.isclose(time, median, abs_tol=2e-3), (key, time, median))
+
     def testThePageShowsBothSteps(self):
         self.compiled("loss.pt", "page.pipe", "--train", "--stages", "2", "--inputs", "micro.pt")
         self.pipec(0, "pipe-run", "page.pipe", "--train", "--inputs", "batch.pt", "--microbatches", "4", "--trace", "page.json")

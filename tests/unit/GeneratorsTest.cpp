@@ -8,6 +8,7 @@
 #include "tests/support/Matchers.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace pipec {
 namespace {
@@ -33,6 +34,26 @@ std::string row(const Schedule &schedule, size_t rank) {
   std::replace(text.begin(), text.end(), ',', ' ');
   text.pop_back();
   return text;
+}
+
+/// With the square of the ranks this would take a minute.
+TEST(Generators, timesOfManyRanksTakeTimeWithTheirActions) {
+  constexpr size_t kRanks = 100'000;
+  const auto start = std::chrono::steady_clock::now();
+  const ScheduleRequest request = unitRequest(kRanks, 1, 1);
+  auto bound = [&](bool forwardOnly) {
+    return makespanLowerBound(request.costs, rankOfStages(Placement::Loop, kRanks, 1), kRanks, 1,
+                              forwardOnly);
+  };
+  auto makespan = [&](const char *name) {
+    return llvm::cantFail(timeSchedule(made(name, request), request.costs)).makespan;
+  };
+  EXPECT_EQ(makespan("gpipe"), 300'000'000);
+  EXPECT_EQ(makespan("1f1b"), 300'000'000);
+  EXPECT_EQ(bound(false), 200'001'000);
+  EXPECT_EQ(makespan("forward-only"), 100'000'000);
+  EXPECT_EQ(bound(true), 100'000'000);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
 TEST(Generators, publishedOrders) {

@@ -155,6 +155,25 @@ TEST(Simulate, linksServeInTheOrderOfSending) {
   EXPECT_EQ(take(simulate(program, plan, shape, costs)).ranks[3].back().start, 85);
 }
 
+/// A stage may run some backwards whole and split others, as those of dualpipev do.
+TEST(Simulate, wholeBackwardsHaveATimeOfTheirOwn) {
+  const Plan plan = chainPlan({0});
+  const RunShape shape = shapeOf(2);
+  ProgramCosts costs = costsOf({{10, 7, 4}});
+  const Program program = programOf("0F0,0B0,0F1,0I1,0W1\n", plan, shape);
+  EXPECT_EQ(take(simulate(program, plan, shape, costs)).makespan, 10 + 11 + 10 + 7 + 4);
+  costs.wholeBackward = {9};
+  const SimulatedRun run = take(simulate(program, plan, shape, costs));
+  EXPECT_EQ(run.makespan, 10 + 9 + 10 + 7 + 4);
+  EXPECT_EQ(run.lowerBound, 2 * (10 + 9)); // as if all were whole
+  costs.wholeBackward = {13};
+  EXPECT_EQ(take(simulate(program, plan, shape, costs)).makespan, 10 + 13 + 10 + 7 + 4);
+  EXPECT_EQ(take(simulate(program, plan, shape, costs)).lowerBound, 2 * (10 + 7 + 4));
+  costs.wholeBackward = {9, 9};
+  EXPECT_TRUE(failedWith(simulate(program, plan, shape, costs), ExitCode::Usage,
+                         "costs: wholeBackward: expected 1 as the plan has, got 2"));
+}
+
 /// Two replicas on one link: values of 40 bytes for stage 1 take 40 ns each, one after the other,
 /// and the sum of stage 1's 100 bytes of gradients waits for the values' gradients to be through:
 /// its two steps of 50 bytes go both ways around over the same link, 100 ns each.

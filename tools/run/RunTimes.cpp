@@ -71,11 +71,15 @@ llvm::Expected<SimulatedRun> RunTimes::simulated(const Plan &plan) const {
   const Samples samples = samplesOf(traces_);
   ProgramCosts costs;
   for (size_t s = 0; s < plan.stages.size(); ++s) {
-    // A stage has whole backwards or split ones. A whole one counts as I, with W of no time.
+    // A stage may have both, as those of dualpipev. With whole backwards alone, one counts as I,
+    // with W of no time.
+    const int64_t inputGrad = medianOf(samples, s, OpKind::InputGrad);
+    const int64_t weightGrad = medianOf(samples, s, OpKind::WeightGrad);
     const int64_t whole = medianOf(samples, s, OpKind::Backward);
-    costs.stages.push_back({medianOf(samples, s, OpKind::Forward),
-                            whole ? whole : medianOf(samples, s, OpKind::InputGrad),
-                            whole ? 0 : medianOf(samples, s, OpKind::WeightGrad), 0, 0});
+    const bool isSplit = inputGrad || weightGrad;
+    costs.stages.push_back({medianOf(samples, s, OpKind::Forward), isSplit ? inputGrad : whole,
+                            isSplit ? weightGrad : 0, 0, 0});
+    costs.wholeBackward.push_back(whole ? whole : inputGrad + weightGrad);
     costs.recompute.push_back(medianOf(samples, s, OpKind::Recompute));
     costs.optimize.push_back(medianOf(samples, s, OpKind::Optimize));
   }

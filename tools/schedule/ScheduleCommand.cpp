@@ -80,12 +80,14 @@ FlagOption list("list", cl::desc("list the schedules with their requirements and
 FlagOption force("force", cl::desc("replace existing files"));
 FlagOption json("json", cl::desc("print one JSON document instead of the tables"));
 
-llvm::Expected<size_t> countOf(const IntegerOption &option) {
-  constexpr int64_t kMost = 1 << 20;
+// Orders of many ranks take time with the square of their number, and nobody reads so many lines.
+constexpr int64_t kMostRanks = 4096;
+
+llvm::Expected<size_t> countOf(const IntegerOption &option, int64_t most = 1 << 20) {
   const int64_t number = option.getValue();
-  if (given(option) && (number < 1 || number > kMost))
+  if (given(option) && (number < 1 || number > most))
     return failf(ExitCode::Usage, "{}: expected 1 to {}, got {}", spelledOption(option.ArgStr),
-                 kMost, number);
+                 most, number);
   return static_cast<size_t>(number);
 }
 
@@ -142,6 +144,53 @@ bool isSearched(llvm::StringRef name) {
   return generator && generator->looksAtCosts;
 }
 
+/// Stages of the schedules asked for, at least. A file has its own number.
+llvm::Expected<size_t> widthOf(const TrialRequest &request, const std::vector<std::string> &names) {
+  const size_t known = TRY(requestedStages(request));
+  if (known)
+    return std::max(request.ranks, known);
+  const Generator *generator = names.size() == 1 ? findGenerator(names[0]) : nullptr;
+  const size_t chunks = generator ? generator->leastChunks : 1;
+  const bool isFile = names.size() == 1 && names[0] != "auto" && !generator;
+  return chunks * (request.ranks ? request.ranks : isFile ? 1 : kUsualRanks);
+}
+
+/// Refuses what would take minutes; such a table is too large to read, too. A program has ten ops
+/// per action. Several schedules share the limit.
+llvm::Error checkSize(const TrialRequest &request) {
+  const bool isAuto = schedules == "auto";
+  const std::vector<std::string> names = askedFor();
+  const bool asProgram = isAuto || request.program || request.costs.transfers({0}).any();
+  const size_t several = isAuto ? 1 : names.size(); // of schedules
+  // A search makes hundreds of orders: a comparison ends within a minute, and so does one alone.
+  const bool searches = llvm::any_of(names, isSearched);
+  const double mostCells = isAuto        ? 3e5
+                           : searches    ? (several > 1 ? 3e5 / double(several) : 1e5)
+                           : asProgram   ? 1e6 / double(std::max<size_t>(1, several))
+                           : several > 1 ? 4e6 / double(several)
+                                         : 3e6;
+  const size_t wide = TRY(widthOf(request, names));
+  if (double(wide) > mostCells)
+    return makeError(ExitCode::Usage,
+                     fmt::format("--stages: expected at most {}, got {}", size_t(mostCells), wide),
+                     "pass fewer stages, or compare fewer schedules");
+  const int64_t cut = request.microBatches ? request.microBatches // else two per rank
+                                           : 2 * static_cast<int64_t>(request.ranks);
+  if (double(wide) * double(cut) <= mostCells)
+    return llvm::Error::success();
+  const std::string of = fmt::format("{}{}", asProgram ? " as a program" : "",
+                                     several > 1 ? fmt::format(" and {} schedules", several) : "");
+  return makeError(
+      ExitCode::Usage,
+      fmt::format("--microbatches: expected at most {} for {} stages{}, got {}{}",
+                  size_t(mostCells) / wide, wide, of, cut,
+                  request.microBatches ? "" : ", two per rank"),
+      searches && several > 1
+          ? "compare schedules that no search makes, as in 1f1b,zb-h1, or fewer micro-batches: a "
+            "schedule repeats itself in the middle"
+          : "pass fewer micro-batches: a schedule repeats itself in the middle");
+}
+
 llvm::Expected<TrialRequest> readRequest() {
   CostsText read = TRY(readCosts(costs));
   TRY(expectOperators(read));
@@ -158,37 +207,11 @@ llvm::Expected<TrialRequest> readRequest() {
   TrialRequest request;
   request.costs = std::move(read);
   request.program = given(programFile) || given(comms);
-  for (auto [option, number] : {std::pair{&ranks, &request.ranks}, {&stages, &request.stages}}) {
-    size_t count = TRY(countOf(*option));
-    *number = count;
-  }
-  size_t count = TRY(countOf(microBatches));
+  request.ranks = TRY(countOf(ranks, kMostRanks));
+  request.stages = TRY(countOf(stages));
+  const size_t count = TRY(countOf(microBatches));
   request.microBatches = static_cast<int64_t>(count);
-  // So many actions take minutes, and such a table is too large to read; a program has ten ops per
-  // action. Several schedules share the limit.
-  const bool isAuto = schedules == "auto";
-  const bool asProgram = isAuto || request.program || request.costs.transfers({0}).any();
-  const size_t several = isAuto ? 1 : askedFor().size(); // of schedules
-  // A search takes time with the square of the micro-batches: a comparison ends within a minute.
-  const bool searches = several > 1 && llvm::any_of(askedFor(), isSearched);
-  const double mostCells = isAuto        ? 1e6
-                           : searches    ? 3e5 / double(several)
-                           : asProgram   ? 1e7 / double(std::max<size_t>(1, several))
-                           : several > 1 ? 2e7 / double(several)
-                                         : 1e8;
-  const size_t wide = std::max(request.ranks, request.stages);
-  const int64_t cut = request.microBatches ? request.microBatches // else two per rank
-                                           : 2 * static_cast<int64_t>(request.ranks);
-  if (double(wide) * double(cut) > mostCells)
-    return makeError(ExitCode::Usage,
-                     fmt::format("--microbatches: expected at most {} for {} stages{}{}, got {}{}",
-                                 size_t(mostCells) / wide, wide, asProgram ? " as a program" : "",
-                                 several > 1 ? fmt::format(" and {} schedules", several) : "", cut,
-                                 request.microBatches ? "" : ", two per rank"),
-                     searches
-                         ? "compare schedules that no search makes, as in 1f1b,zb-h1, or fewer "
-                           "micro-batches: a schedule repeats itself in the middle"
-                         : "");
+  TRY(checkSize(request));
   int64_t limit = TRY(limitOf(request.costs));
   request.memoryLimit = limit;
   size_t rule = TRY(chooseByName("pairs", pairs, {"split", "fused", "concurrent"}));

@@ -12,7 +12,6 @@
 namespace pipec {
 namespace {
 
-constexpr size_t kUsualRanks = 4;
 constexpr int64_t kUsualMicroBatchesPerRank = 2;
 
 /// Ranks and stages per rank: those of the command line, else those of the costs, else defaults.

@@ -9,6 +9,9 @@
 
 namespace pipec {
 
+/// Without --ranks and --stages.
+constexpr size_t kUsualRanks = 4;
+
 /// The settings of the command line; 0: not given.
 struct TrialRequest {
   size_t ranks = 0, stages = 0;

@@ -25,8 +25,13 @@ public:
       ranks_[rankOfStage_[s]].chunks.push_back({s, 0, 0});
     for (int64_t m = 0; m < request.microBatches; ++m)
       forwardThere_[cell(0, m)] = 0;
-    for (size_t s = 0; s < request.stages(); ++s)
-      mostAhead_.push_back(mostAhead(s));
+    mostAhead_.assign(request.stages(), kNever);
+    int64_t after = 0; // there and back over the stages after `s`
+    for (size_t s = request.stages(); s-- > 0;) {
+      mostAhead_[s] = mostAhead(s, costs(s).forward + after);
+      if (s > 0)
+        after += costs(s).forward + costs(s).inputGrad + 2 * hop(s - 1, s);
+    }
   }
 
   /// Returns nullopt if the ranks block each other under this policy and limit.
@@ -81,19 +86,13 @@ private:
   }
   const StageCosts &costs(size_t stage) const { return request_.costs.stages[stage]; }
 
-  /// From the start of a stage's first forward to the arrival of its gradient, when nothing waits.
-  int64_t roundTrip(size_t stage) const {
-    int64_t time = costs(stage).forward;
-    for (size_t s = stage + 1; s < request_.stages(); ++s)
-      time += costs(s).forward + costs(s).inputGrad + 2 * hop(s - 1, s);
-    return time;
-  }
-
-  int64_t mostAhead(size_t stage) const {
+  /// `roundTrip`: from the start of the stage's first forward to the arrival of its gradient, when
+  /// nothing waits.
+  int64_t mostAhead(size_t stage, int64_t roundTrip) const {
     if (policy_.aheadPercent == 0)
       return kNever;
     const int64_t step = std::max<int64_t>(1, costs(stage).forward);
-    return std::max<int64_t>(1, (roundTrip(stage) * policy_.aheadPercent / 100 + step - 1) / step +
+    return std::max<int64_t>(1, (roundTrip * policy_.aheadPercent / 100 + step - 1) / step +
                                     policy_.extra[rankOfStage_[stage]]);
   }
 

@@ -12,7 +12,8 @@ llvm::Error checkCosts(const Program &program, const Plan &plan, const ProgramCo
   const size_t stages = plan.stages.size();
   if (costs.stages.size() != stages)
     return sizes("stages", costs.stages.size(), stages);
-  for (const auto &[name, list] : {std::pair{"recompute", &costs.recompute},
+  for (const auto &[name, list] : {std::pair{"wholeBackward", &costs.wholeBackward},
+                                   {"recompute", &costs.recompute},
                                    {"keptToRecompute", &costs.keptToRecompute},
                                    {"optimize", &costs.optimize},
                                    {"gradientBytes", &costs.gradientBytes}})
