@@ -79,10 +79,10 @@ class Schedules(e2e.Case):
         """By every schedule, with what is possible: a table of that size takes minutes."""
         for name in self.names:
             self.refused(2, "--ranks: expected 1 to 4096, got 1048576", "pipe-schedule", name, "--ranks", 1048576)
-            self.refused(2, ["--microbatches: expected at most ", ", got 1048576\n", "help: pass fewer micro-batches"], "pipe-schedule", name, "--microbatches", 1048576)
-        self.refused(2, "--microbatches: expected at most 2 for 1048576 stages, got 3", "pipe-schedule", "gpipe", "--ranks", 4096, "--stages", 1048576, "--microbatches", 3)
-        self.refused(2, "--microbatches: expected at most 12 for 8192 stages, got 8192, two per rank", "pipe-schedule", "v-half", "--ranks", 4096)
-        self.refused(2, ["--stages: expected at most 300000, got 1048576", "help: "], "pipe-schedule", "auto", "--stages", 1048576)
+            self.refused(2, ["--microbatches: expected at most ", ", got 1048576\n", "help: pass fewer micro-batches"], "pipe-schedule", name, "--ranks", 16, "--microbatches", 1048576)
+        self.refused(2, "--microbatches: expected at most 9 for 1048576 stages, got 10", "pipe-schedule", "gpipe", "--ranks", 4096, "--stages", 1048576, "--microbatches", 10)
+        self.refused(2, "--microbatches: expected at most 36 for 8192 stages, got 8192, two per rank", "pipe-schedule", "v-half", "--ranks", 4096)
+        self.refused(2, ["--stages: expected at most 1000000, got 1048576", "help: "], "pipe-schedule", "auto", "--stages", 1048576)
         self.pipec(0, "pipe-schedule", "looped-bfs", "--ranks", 4096, "--microbatches", 8)
 
     def testWhatHelpsWithMemory(self):

@@ -162,13 +162,13 @@ llvm::Error checkSize(const TrialRequest &request) {
   const std::vector<std::string> names = askedFor();
   const bool asProgram = isAuto || request.program || request.costs.transfers({0}).any();
   const size_t several = isAuto ? 1 : names.size(); // of schedules
-  // A search makes hundreds of orders: a comparison ends within a minute, and so does one alone.
+  // A search makes hundreds of orders.
   const bool searches = llvm::any_of(names, isSearched);
-  const double mostCells = isAuto        ? 3e5
-                           : searches    ? (several > 1 ? 3e5 / double(several) : 1e5)
-                           : asProgram   ? 1e6 / double(std::max<size_t>(1, several))
-                           : several > 1 ? 4e6 / double(several)
-                                         : 3e6;
+  const double mostCells = isAuto        ? 1e6
+                           : searches    ? 3e5 / double(several)
+                           : asProgram   ? 3e6 / double(std::max<size_t>(1, several))
+                           : several > 1 ? 2e7 / double(several)
+                                         : 1e7;
   const size_t wide = TRY(widthOf(request, names));
   if (double(wide) > mostCells)
     return makeError(ExitCode::Usage,
