@@ -1,4 +1,4 @@
-// From which size on a compile saves runs of the model.
+// The size of a model from which on a compile makes fewer runs.
 #pragma once
 
 #include <cstdint>

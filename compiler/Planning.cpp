@@ -5,6 +5,7 @@
 #include "compiler/cost/MeasureCosts.h"
 #include "compiler/cost/OperatorTimes.h"
 #include "compiler/cost/Predict.h"
+#include "compiler/cost/StageDevices.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Runs.h"
 #include "ir/support/Try.h"
@@ -124,27 +125,6 @@ size_t Planning::ranks(const Model &model) const {
   return std::max({stages(), options_->cuts.size() + 1, topLevelOf(model).boundaries.size() + 1});
 }
 
-/// The device that every stage can be planned for: different devices are used like the slowest of
-/// them.
-ClusterDevice Planning::leastDevice(PassContext &context) const {
-  ClusterDevice least = cluster_.devices[0];
-  bool same = true;
-  for (const ClusterDevice &device : cluster_.devices) {
-    same &= device.flopsPerSecond == least.flopsPerSecond &&
-            device.bytesPerSecond == least.bytesPerSecond &&
-            device.memoryBytes == least.memoryBytes;
-    least.flopsPerSecond = std::min(least.flopsPerSecond, device.flopsPerSecond);
-    least.bytesPerSecond = std::min(least.bytesPerSecond, device.bytesPerSecond);
-    if (device.memoryBytes && (!least.memoryBytes || device.memoryBytes < least.memoryBytes))
-      least.memoryBytes = device.memoryBytes;
-  }
-  if (!same)
-    context.notes.push_back("the cluster's devices differ: if there is one device per stage, each "
-                            "stage is planned for its device; otherwise all stages are planned for "
-                            "the slowest rates and the smallest memory");
-  return least;
-}
-
 /// The default without --cost: measured for automatic cuts, if the cluster has only CPUs, which
 /// this machine can time. With given cuts nothing measured enters the artifact.
 CostSource Planning::costSource() const {
@@ -193,7 +173,7 @@ llvm::Expected<bool> Planning::findCosts(Model &model, PassContext &context,
       !options_->listCosts)
     return false;
   TRY(expectSamples(model.signature, inputs));
-  const ClusterDevice device = leastDevice(context);
+  const ClusterDevice device = leastDevice(cluster_, context.notes);
   if (options_->progress) {
     const int64_t budgetNs =
         options_->costBudgetNs ? options_->costBudgetNs : TimingRequest().budgetNs;
@@ -236,27 +216,6 @@ llvm::Error Planning::planTraining(const Model &model,
   return llvm::Error::success();
 }
 
-/// Its devices are the cluster's, as long as the links between them are alike.
-void Planning::addDevices(CutRequest &request) const {
-  bool linksDiffer = false;
-  for (const ClusterDevice &device : cluster_.devices) {
-    const double slow = slowness(cluster_, device);
-    request.fastest = std::min(request.fastest, slow);
-    request.devices.push_back(
-        {slow, options_->memoryLimit ? options_->memoryLimit : device.memoryBytes});
-    for (const ClusterDevice &other : cluster_.devices) {
-      const ClusterLink link = cluster_.linkBetween(device.name, other.name);
-      linksDiffer |= &device != &other && (link.bytesPerSecond != request.link.bytesPerSecond ||
-                                           link.latencyNs != request.link.latencyNs);
-    }
-  }
-  const bool devicesDiffer = llvm::any_of(
-      request.devices, [&](const CutDevice &device) { return !(device == request.devices[0]); });
-  request.unlike = linksDiffer || devicesDiffer;
-  if (linksDiffer)
-    request.devices.clear();
-}
-
 llvm::Expected<bool> Planning::planCuts(const Model &model, const std::vector<NodeCost> &costs,
                                         const std::optional<std::vector<size_t>> &given,
                                         CompileReport &report) {
@@ -272,7 +231,7 @@ llvm::Expected<bool> Planning::planCuts(const Model &model, const std::vector<No
   const Cluster &linked = options_->cluster.empty() ? usual : cluster_;
   request.link = linked.linkBetween(linked.devices.front().name, linked.devices.back().name);
   const size_t ranks = ranksFor(counts.front());
-  addDevices(request);
+  addDevices(request, cluster_, options_->memoryLimit);
   const std::vector<CutDevice> devices = std::move(request.devices);
   std::optional<ErrorText> why;
   double best = 0;

@@ -88,8 +88,6 @@ private:
   std::string whyFewerRanks(const Plan &plan) const;
   bool isCutByCost(const Model &model) const;
   size_t ranks(const Model &model) const; // as many as will run, as far as it is known yet
-  ClusterDevice leastDevice(PassContext &context) const;
-  void addDevices(CutRequest &request) const;
 
   const CompileOptions *options_ = nullptr;
   Cluster cluster_;

@@ -1,4 +1,4 @@
-// Channels of which the example runs cannot show whether a gradient comes back on them.
+// Channels that may carry a gradient back although they carry none in the example runs.
 #pragma once
 
 #include "ir/Model.h"

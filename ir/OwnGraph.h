@@ -1,4 +1,4 @@
-// Copies of models.
+// A copy of a model that passes can change without changing the original.
 #pragma once
 
 #include "ir/Model.h"

@@ -56,8 +56,8 @@ static bool addsUp(Node *node) {
   return text && text->isString() && kAdds.contains(text->toStringRef());
 }
 
-bool isLinear(Node *node, llvm::function_ref<bool(Value *)> isOver) {
-  static const Names kExtremes = {"min", "max", "abs"};
+/// Sums, means, and what adds, copies or scales numbers.
+static bool isSumOfInputs(const Node *node) {
   static const Names kSums = {"add",
                               "sub",
                               "subtract",
@@ -85,6 +85,11 @@ bool isLinear(Node *node, llvm::function_ref<bool(Value *)> isOver) {
                               "adaptive_avg_pool1d",
                               "adaptive_avg_pool2d",
                               "adaptive_avg_pool3d"};
+  return isIn(kSums, node);
+}
+
+/// Each element of the result is one of an input, or a constant.
+static bool movesElements(const Node *node) {
   static const Names kMoves = {"view",
                                "view_as",
                                "reshape",
@@ -144,14 +149,29 @@ bool isLinear(Node *node, llvm::function_ref<bool(Value *)> isOver) {
                                "requires_grad",
                                "cpu",
                                "cuda"};
+  return isIn(kMoves, node);
+}
+
+/// Lists and dicts hold values as they are.
+static bool usesContainer(const Node *node) {
   static const Names kHolds = {"append", "extend",     "insert", "__getitem__", "_set_item",
                                "list",   "values",     "items",  "get",         "pop",
                                "update", "setdefault", "dict",   "reverse",     "popitem"};
+  return isIn(kHolds, node);
+}
+
+/// Casts, and tensors made of numbers.
+static bool castsNumbers(const Node *node) {
   static const Names kCasts = {
       "to",       "_to_copy",      "type_as",        "float",     "double",
       "half",     "bfloat16",      "item",           "Float",     "Scalar",
       "tensor",   "FloatImplicit", "ScalarImplicit", "as_tensor", "full_like",
       "new_full", "full",          "scalar_tensor"};
+  return isIn(kCasts, node);
+}
+
+/// Products, which are linear in each factor.
+static bool multipliesInputs(const Node *node) {
   static const Names kProducts = {"mul",
                                   "multiply",
                                   "matmul",
@@ -175,14 +195,19 @@ bool isLinear(Node *node, llvm::function_ref<bool(Value *)> isOver) {
                                   "conv_transpose1d",
                                   "conv_transpose2d",
                                   "conv_transpose3d"};
+  return isIn(kProducts, node);
+}
+
+bool isLinear(Node *node, llvm::function_ref<bool(Value *)> isOver) {
+  static const Names kExtremes = {"min", "max", "abs"};
   static const Names kPicks = {"index", "index_select", "gather", "take", "masked_select"};
   if (node->kind().is_prim()) // structure, but for these
     return !isIn(kExtremes, node);
-  if (isIn(kSums, node) || isIn(kMoves, node) || isIn(kHolds, node) || isQuotient(node))
+  if (isSumOfInputs(node) || movesElements(node) || usesContainer(node) || isQuotient(node))
     return true;
-  if (isIn(kCasts, node))
+  if (castsNumbers(node))
     return castsToFloat(node);
-  if (isIn(kProducts, node))
+  if (multipliesInputs(node))
     return factorsOver(node, isOver) <= 1;
   if (!addsUp(node))
     return false;

@@ -1,4 +1,4 @@
-// Operators of which the mean of the results is the result of the mean.
+// Linear operators: the mean of their results is their result on the mean of the inputs.
 #pragma once
 
 #include "llvm/ADT/STLExtras.h"

@@ -1,4 +1,4 @@
-// Loops with a round per sample: what one of their rounds takes from another sample.
+// Loops with a round per sample, and what a round reads of the samples of other rounds.
 #pragma once
 
 #include "compiler/samples/BatchForms.h"

@@ -245,6 +245,41 @@ bool comparesWithMany(Node *node) {
          });
 }
 
+/// Sizes, dtypes and devices, and new tensors of a given form.
+bool asksForForm(const Node *node) {
+  static const Names kForms = {"size",      "numel",      "len",       "dim",       "zeros_like",
+                               "ones_like", "empty_like", "full_like", "new_zeros", "new_ones",
+                               "new_empty", "new_full",   "dtype",     "device",    "rand_like",
+                               "layout",    "ndimension", "is_cuda",   "sym_size",  "sym_numel"};
+  return isIn(kForms, node);
+}
+
+/// Each element of the result depends on several along a dimension.
+bool scansElements(const Node *node) {
+  static const Names kScans = {"cumsum", "cumprod",  "cummax",   "cummin",      "logcumsumexp",
+                               "topk",   "kthvalue", "softmax",  "log_softmax", "diff",
+                               "flip",   "roll",     "gradient", "trapz",       "trapezoid"};
+  return isIn(kScans, node);
+}
+
+/// The values decide how many rows the result has.
+bool selectsByValue(const Node *node) {
+  static const Names kSelects = {"nonzero",    "nonzero_numpy", "argwhere", "masked_select",
+                                 "unique_dim", "_unique",       "_unique2", "unique_consecutive"};
+  return isIn(kSelects, node);
+}
+
+/// The result has the samples of the first input.
+bool keepsSamples(const Node *node) {
+  static const Names kViews = {
+      "view",        "reshape",     "unsqueeze",      "squeeze",       "flatten",
+      "expand",      "to",          "detach",         "contiguous",    "clone",
+      "alias",       "type_as",     "unflatten",      "expand_as",     "ListUnpack",
+      "TupleUnpack", "TupleIndex",  "TupleConstruct", "ListConstruct", "__getitem__",
+      "long",        "floor_divide"};
+  return isIn(kViews, node);
+}
+
 } // namespace
 
 bool givesSize(const Node *node) {
@@ -276,23 +311,8 @@ bool writesSelected(const Node *node) {
 }
 
 OperatorRole roleOf(Node *node, const BatchForms &forms) {
-  static const Names kForms = {"size",      "numel",      "len",       "dim",       "zeros_like",
-                               "ones_like", "empty_like", "full_like", "new_zeros", "new_ones",
-                               "new_empty", "new_full",   "dtype",     "device",    "rand_like",
-                               "layout",    "ndimension", "is_cuda",   "sym_size",  "sym_numel"};
-  static const Names kScans = {"cumsum", "cumprod",  "cummax",   "cummin",      "logcumsumexp",
-                               "topk",   "kthvalue", "softmax",  "log_softmax", "diff",
-                               "flip",   "roll",     "gradient", "trapz",       "trapezoid"};
   static const Names kSorts = {"sort", "argsort", "msort"};
-  static const Names kSelects = {"nonzero",    "nonzero_numpy", "argwhere", "masked_select",
-                                 "unique_dim", "_unique",       "_unique2", "unique_consecutive"};
   static const Names kLengths = {"_pack_padded_sequence", "repeat_interleave"};
-  static const Names kViews = {
-      "view",        "reshape",     "unsqueeze",      "squeeze",       "flatten",
-      "expand",      "to",          "detach",         "contiguous",    "clone",
-      "alias",       "type_as",     "unflatten",      "expand_as",     "ListUnpack",
-      "TupleUnpack", "TupleIndex",  "TupleConstruct", "ListConstruct", "__getitem__",
-      "long",        "floor_divide"};
   static const Names kDivides = {"div", "true_divide", "divide"};
   static const Names kCompares = {"lt",   "le",      "gt",         "ge",
                                   "less", "greater", "less_equal", "greater_equal"};
@@ -326,13 +346,13 @@ OperatorRole roleOf(Node *node, const BatchForms &forms) {
   const bool isMaskIndex =
       plainName(node) == "index" && node->inputs().size() > 1 && forms.of(node->input(1)).isMask;
   const bool isWhere = plainName(node) == "where" && node->inputs().size() == 1;
-  const bool selects = isIn(kSelects, node) || isMaskIndex || isWhere;
+  const bool selects = selectsByValue(node) || isMaskIndex || isWhere;
   role.fromData = selects || isIn(kLengths, node);
-  if (isIn(kForms, node) || makesTensor(node)) {
+  if (asksForForm(node) || makesTensor(node)) {
     role.kind = Kind::Form;
     role.isCount = givesSize(node);
     role.isMade = makesTensor(node);
-  } else if ((role.reduces || isIn(kScans, node)) && isOverSamples(node, forms)) {
+  } else if ((role.reduces || scansElements(node)) && isOverSamples(node, forms)) {
     role.kind = Kind::Over;
   } else if (isIn(kSorts, node) && isOverSamples(node, forms)) {
     role.kind = Kind::Order;
@@ -345,7 +365,7 @@ OperatorRole roleOf(Node *node, const BatchForms &forms) {
     role.kind = Kind::Over;
   } else if (writesSelected(node)) {
     role.kind = Kind::Writes;
-  } else if (isIn(kViews, node)) {
+  } else if (keepsSamples(node)) {
     role.kind = Kind::View;
   }
   return role;

@@ -1,4 +1,4 @@
-// Which operators of the stages an error of a training run means.
+// Finds the operators of the stages that LibTorch's error about a missing derivative names.
 #pragma once
 
 #include "ir/Model.h"

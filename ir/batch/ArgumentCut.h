@@ -42,7 +42,8 @@ void setCut(InputSpec &input, const ArgumentCut &cut);
 /// fields and numbers of elements, as in the paths of results.
 std::vector<std::pair<std::string, at::Tensor>> tensorsByPath(const c10::IValue &value);
 
-/// As forEachTensor and mapTensors of Values.h, with the dimension along which a tensor is cut.
+/// As forEachTensor and mapTensors of ir/values/MapTensors.h, with the dimension along which a
+/// tensor is cut.
 void forEachTensor(const c10::IValue &value, const ArgumentCut &cut,
                    llvm::function_ref<void(const at::Tensor &, std::optional<int64_t>)> visit);
 c10::IValue

@@ -1,4 +1,5 @@
-// Our own assert. The standard one is dead here: LibTorch's headers want NDEBUG in every build.
+// Assertions of pipec. The standard assert does nothing here, because LibTorch's headers need
+// NDEBUG in every build.
 #pragma once
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Adds LibTorch's words to ours.
+// Quotes the first line of a message of LibTorch.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"

@@ -1,4 +1,4 @@
-// A rule of fold-constants for what a node stands in.
+// A rule of fold-constants for questions about where and how a model runs.
 #pragma once
 
 #include "passes/fold/Folding.h"

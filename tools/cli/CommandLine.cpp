@@ -5,8 +5,8 @@
 #include "ir/support/Words.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/Config/llvm-config.h"
 #include "llvm/Support/raw_ostream.h"
+#include "tools/cli/LlvmCommandLine.h"
 
 namespace pipec {
 namespace {
@@ -150,13 +150,7 @@ bool isOwnOption(const llvm::cl::Option &option) {
   return true;
 }
 
-llvm::ArrayRef<llvm::cl::Option *> positionalOptions() {
-#if LLVM_VERSION_MAJOR < 16
-  return llvm::cl::TopLevelSubCommand->PositionalOpts;
-#else
-  return llvm::cl::SubCommand::getTopLevel().PositionalOpts;
-#endif
-}
+llvm::ArrayRef<llvm::cl::Option *> positionalOptions() { return topLevelPositionals(); }
 
 std::string positionalName(const llvm::cl::Option &option) {
   return (option.ValueStr.empty() ? option.HelpStr : option.ValueStr).str();
@@ -169,15 +163,7 @@ llvm::Error checkCommandLine(llvm::ArrayRef<const char *> arguments, const ToolI
 llvm::Error readCommandLine(llvm::ArrayRef<const char *> arguments) {
   std::string messages;
   llvm::raw_string_ostream stream(messages);
-  const int count = static_cast<int>(arguments.size());
-#if LLVM_VERSION_MAJOR < 22
-  bool ok = llvm::cl::ParseCommandLineOptions(count, arguments.data(), "", &stream, nullptr,
-                                              /*LongOptionsUseDoubleDash=*/true);
-#else
-  bool ok = llvm::cl::ParseCommandLineOptions(count, arguments.data(), "", &stream,
-                                              /*VFS=*/nullptr, /*EnvVar=*/nullptr,
-                                              /*LongOptionsUseDoubleDash=*/true);
-#endif
+  const bool ok = parseWithDoubleDash(arguments, stream);
   std::string why = takeValueError();
   if (ok && why.empty())
     return llvm::Error::success();

@@ -1,4 +1,5 @@
-// The times of a pipeline's steps: what its stages took, and what the simulator makes of that.
+// The times of a pipeline's steps: the measured ones, and those that the simulator predicts from
+// them.
 #pragma once
 
 #include "ir/schedule/Simulate.h"

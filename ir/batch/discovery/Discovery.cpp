@@ -13,12 +13,12 @@
 #include "ir/batch/discovery/JudgeWay.h"
 #include "ir/batch/discovery/LaterMicroBatches.h"
 #include "ir/batch/discovery/LaterWays.h"
-#include "ir/batch/discovery/SamplesByNumber.h"
 #include "ir/batch/discovery/SamplesInLists.h"
 #include "ir/batch/discovery/SamplesOfLoss.h"
 #include "ir/batch/discovery/TrialSpecs.h"
 #include "ir/batch/discovery/TrialValues.h"
 #include "ir/batch/discovery/TriedSuggestion.h"
+#include "ir/batch/discovery/WhyUncut.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Check.h"
 #include "ir/support/Try.h"
@@ -38,7 +38,8 @@ public:
              bool ofAll, ModelRuns runAll, ModelRunner run)
       : untried_(untried), inputs_(inputs), options_(options),
         isWhole_(ofAll || options.microBatches == 1), runAll_(runAll), run_(run),
-        named_(anyDimGiven(untried, options.batchDimGiven)) {}
+        named_(anyDimGiven(untried, options.batchDimGiven)),
+        whyUncut_(untried, options.batchDimGiven, named_, run) {}
 
   /// After discover(): whether later micro-batches say something else than the first, the example.
   bool isContradicted() const { return contradicted_ && !isWhole_; }
@@ -54,9 +55,9 @@ public:
     if (!best_) // nothing to cut, or nothing runs
       TRY(runUncut());
     if (notCut_.empty() && !isCut(best_->signature))
-      notCut_ = reasonInLists(best_->signature, inputs_);
+      notCut_ = whyUncut_.inLists(best_->signature, inputs_);
     else if (notCut_.empty() && !named_)
-      notCut_ = noteLists(listsBesideBatch(best_->signature, inputs_, run_));
+      notCut_ = whyUncut_.besideBatch(best_->signature, inputs_);
     return finish(signature);
   }
 
@@ -76,7 +77,7 @@ private:
 
   bool isSettled() const {
     if (!notCut_.empty())
-      return !mayHaveTable_;
+      return !whyUncut_.mayHaveTable();
     return best_ && best_->fit == CutFit::Equal && !best_->turnsBatch();
   }
 
@@ -104,9 +105,9 @@ private:
          (best->fit == CutFit::Equal && best->allFollow() && best_->turnsBatch() &&
           !best->turnsBatch()));
     if (best && best->fit >= CutFit::NoParts && open)
-      notCut_ = named_ ? "" : reasonNotToCut(*best);
+      notCut_ = named_ ? "" : whyUncut_.ofWay(*best);
     else if (best && best->fit != CutFit::Equal && open)
-      notCut_ = reasonInLists(best->signature, best->trial.example.calls.front());
+      notCut_ = whyUncut_.inLists(best->signature, best->trial.example.calls.front());
     if (better || !notCut_.empty())
       best_ = std::move(best);
     return llvm::Error::success();
@@ -226,40 +227,6 @@ private:
     failedCandidate_ = candidate;
   }
 
-  std::string reasonNotToCut(const CutWay &way) {
-    const CutTrial &trial = way.trial;
-    if (!trial.runs())
-      return reasonOf(trial.candidate.dims, trial.example.calls.front());
-    std::string why = noteLists(listsBesideBatch(way.signature, trial.example.calls.front(), run_));
-    return why.empty() ? fmt::format("the model fails when it gets only the later samples of the "
-                                     "example ({})",
-                                     trial.partsRefusal)
-                       : why;
-  }
-
-  /// Why no dimension counts the samples of the example, which runs: a list among the arguments
-  /// does, or numbers refer to samples. Empty: neither.
-  std::string reasonOf(const CutDims &dims, const Values &example) {
-    Signature cut = untried_;
-    setCut(cut, dims);
-    if (std::string why = reasonInLists(cut, example); !why.empty())
-      return why;
-    std::string why = samplesByNumber(cut, example, kTrialSizes, run_);
-    mayHaveTable_ = !why.empty();
-    return why;
-  }
-
-  std::string reasonInLists(const Signature &cut, const Values &example) {
-    std::string why = samplesInLists(cut, example, options_.batchDimGiven, run_);
-    return noteLists(why.empty() && !named_ ? listsBesideBatch(cut, example, run_) : why);
-  }
-
-  /// Remembers that samples are entries of a list, of which no dimension can be named.
-  std::string noteLists(std::string why) {
-    samplesInLists_ = !why.empty();
-    return why;
-  }
-
   /// For inputs without a known batch dimension, or for which no way to cut runs.
   llvm::Error runUncut() {
     if (firstError_)
@@ -285,7 +252,7 @@ private:
     const bool cut = options_.microBatches > 1;
     if (cut && !named_)
       if (const std::string why = reasonOfWhole(); !why.empty()) // says more than the model does
-        return notCutError(why, samplesInLists_, options_.microBatches);
+        return notCutError(why, whyUncut_.samplesInLists(), options_.microBatches);
     const std::string dims = cut ? suggestion(untried_) : "";
     llvm::Error error =
         withArguments(makeError(firstError_->code, firstError_->message, firstError_->help),
@@ -311,7 +278,7 @@ private:
       llvm::consumeError(std::move(error)); // then the error of the part is reported
       return "";
     }
-    return reasonOf(failedCandidate_.dims, inputs_);
+    return whyUncut_.ofDims(failedCandidate_.dims, inputs_);
   }
 
   /// A note if another dimension fits as well and cuts more; empty: none does.
@@ -336,7 +303,7 @@ private:
     signature = std::move(best_->signature);
     for (size_t l = 0; l < best_->checks.size(); ++l)
       found.shown.push_back(notCut_.empty() && best_->shows(l, options_.drawsRandom()));
-    found.samplesInLists = !notCut_.empty() && samplesInLists_;
+    found.samplesInLists = !notCut_.empty() && whyUncut_.samplesInLists();
     found.notCut = std::move(notCut_);
     found.results = std::move(best_->checks);
     if (!found.notCut.empty()) {
@@ -373,14 +340,13 @@ private:
   ModelRuns runAll_;
   ModelRunner run_;
   const bool named_;
+  WhyUncut whyUncut_;
   std::optional<c10::IValue> whole_; // result of the inputs as they are
   std::optional<CutWay> best_;
   std::vector<CutDims> waysTried_;
   CutDims tieDims_; // of a way that stays although one with fewer arguments fits better
   std::string tieWarning_, notCut_;
-  bool samplesInLists_ = false; // the reason found last
   bool contradicted_ = false;
-  bool mayHaveTable_ = false;           // `notCut_` says that numbers refer to samples
   std::optional<ErrorText> firstError_; // of an example
   Values failedExample_;
   CutCandidate failedCandidate_;

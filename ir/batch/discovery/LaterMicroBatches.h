@@ -1,4 +1,5 @@
-// Whether later micro-batches of a run are as the first, which is the example of its discovery.
+// Checks what the first micro-batch of a run showed, as the example of its discovery, on the later
+// ones.
 #pragma once
 
 #include "ir/batch/discovery/Discovery.h"

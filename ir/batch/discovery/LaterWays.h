@@ -1,4 +1,4 @@
-// When the batch may be a later dimension than convention has it.
+// Ways to cut later dimensions, as of x[height, width, channels, samples], and when they are tried.
 #pragma once
 
 #include "ir/batch/discovery/CutWay.h"

@@ -1,4 +1,4 @@
-// Along which dimension the samples of a loss are: it has no rows that show it.
+// Finds the dimension of the samples if the result is a loss, which has no rows that show it.
 #pragma once
 
 #include "ir/batch/discovery/CutWay.h"
