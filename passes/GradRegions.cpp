@@ -3,7 +3,6 @@
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
 #include "ir/support/Llvm.h"
-#include "ir/support/StringSwitch.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/ReturnedArgument.h"
@@ -81,29 +80,13 @@ Treatment treatmentOf(const Node *node) {
   return writes || makes ? Treatment::Computes : Treatment::Nothing;
 }
 
-/// Whether LibTorch chooses how to compute the operator by what this argument requires, even
-/// without gradients. A product with a factor that requires gradients reads a batch as one matrix,
-/// with other last bits than a product per sample; recurrent layers are products with their
-/// weights. Attention does not take its fast way for a mask that requires gradients.
-bool asksWhatIsRequired(const Node *node, size_t argument) {
-  if (!node->kind().is_aten() || node->schema().is_mutable())
-    return false;
-  const bool isProduct = StringSwitch<bool>(node->kind().toUnqualString())
-                             .Cases({"linear", "matmul", "linalg_matmul"}, true)
-                             .Cases({"gru", "rnn_tanh", "rnn_relu"}, true)
-                             .Default(false);
-  const bool isMask = node->kind() == c10::aten::scaled_dot_product_attention && argument == 3;
-  return (isProduct || isMask) && holdsTensors(*node->input(argument)->type());
-}
-
 /// Whether the result is a view of the first argument, never that argument itself.
 bool isView(const Node *node) {
   const c10::FunctionSchema *schema = node->maybeSchema();
-  if (!schema || node->outputs().size() != 1 || node->kind() == c10::aten::detach ||
-      mayReturnArgument(node))
+  if (!schema || schema->arguments().empty() || schema->returns().size() != 1 ||
+      node->kind() == c10::aten::detach || mayReturnArgument(node))
     return false;
-  const c10::AliasInfo *given =
-      schema->arguments().empty() ? nullptr : schema->arguments()[0].alias_info();
+  const c10::AliasInfo *given = schema->arguments()[0].alias_info();
   const c10::AliasInfo *made = schema->returns()[0].alias_info();
   return given && made && !made->isWrite() && given->beforeSets() == made->beforeSets();
 }
@@ -382,8 +365,8 @@ private:
     return known = node->output();
   }
 
-  /// For arguments that may or may not be tensors, lists from elsewhere, and operators that ask what
-  /// their arguments require.
+  /// For arguments that may or may not be tensors, lists from elsewhere, and operators that ask
+  /// what their arguments require.
   llvm::Error detachResults(Node *node, Region &region) {
     if (node->schema().is_mutable() || mayReturnArgument(node))
       return refuseWith(Refusal::HiddenTensors, describeNode(node));
