@@ -30,9 +30,9 @@ namespace pipec {
 /// Operators of the part read %k1 in both cases.
 ///
 /// Products, recurrent layers and the masks of attention ask what their arguments require, and
-/// choose by that how they compute (asksWhatIsRequired). So they read what PyTorch gives them, views
-/// of a whole tensor included, and their results are detached. The graph of such a result is gone
-/// with the next operator:
+/// choose by that how they compute (asksWhatIsRequired). So they read what PyTorch gives them,
+/// views of a whole tensor included, and their results are detached. The graph of such a result is
+/// gone with the next operator:
 ///
 ///       t = linear(x, w)          =>   %t1 = aten::linear(%x, %w)
 ///                                      %t  = aten::detach(%t1)
