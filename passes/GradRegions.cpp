@@ -80,12 +80,24 @@ Treatment treatmentOf(const Node *node) {
   return writes || makes ? Treatment::Computes : Treatment::Nothing;
 }
 
+/// Whether the result is a view of the first argument, never that argument itself.
+bool isView(const Node *node) {
+  const c10::FunctionSchema *schema = node->maybeSchema();
+  if (!schema || schema->arguments().empty() || schema->returns().size() != 1 ||
+      node->kind() == c10::aten::detach || mayReturnArgument(node))
+    return false;
+  const c10::AliasInfo *given = schema->arguments()[0].alias_info();
+  const c10::AliasInfo *made = schema->returns()[0].alias_info();
+  return given && made && !made->isWrite() && given->beforeSets() == made->beforeSets();
+}
+
 /// One part without gradients, from the node before which it begins.
 struct Region {
   Node *begin;
   std::unordered_set<const Value *> inside = {};            // values that it defines
   std::unordered_set<const Value *> bare = {};              // of these, those without a graph
   std::unordered_map<const Value *, Value *> detached = {}; // only looked up
+  std::unordered_map<const Value *, Value *> whole = {};    // of bare ones; only looked up
 };
 
 class GradRegions {
@@ -185,10 +197,16 @@ private:
     const std::vector<Value *> given = node->inputs().vec();
     bool isDone = true;
     for (size_t i = 0; i < given.size(); ++i) {
-      Value *bare = bareFormOf(given[i], node, region);
-      isDone &= bare != nullptr;
-      if (bare && bare != given[i])
-        node->replaceInput(i, bare);
+      Value *read;
+      if (asksWhatIsRequired(node, i)) {
+        read = wholeFormOf(given[i], region);
+        isDone &= isBare(read, region);
+      } else {
+        read = bareFormOf(given[i], node, region);
+        isDone &= read != nullptr;
+      }
+      if (read && read != given[i])
+        node->replaceInput(i, read);
     }
     if (!isDone)
       return detachResults(node, region);
@@ -234,8 +252,10 @@ private:
         result = insertChoice(node, made, bare, whole, result);
     region.bare.insert(made);
     region.inside.insert(result);
-    if (result != made)
+    if (result != made) {
       region.detached[result] = made;
+      region.whole[made] = result;
+    }
     return result;
   }
 
@@ -289,6 +309,23 @@ private:
     return list->output();
   }
 
+  /// The value as PyTorch has it in the region. There, too, a view of a tensor that requires
+  /// gradients requires them.
+  static Value *wholeFormOf(Value *value, Region &region) {
+    if (const auto known = region.whole.find(value); known != region.whole.end())
+      return known->second;
+    Node *node = value->node();
+    if (!region.bare.count(value) || !isView(node))
+      return value;
+    Value *viewed = wholeFormOf(node->input(0), region);
+    if (viewed == node->input(0))
+      return value;
+    Node *view = node->owningGraph()->createClone(node, [](Value *input) { return input; });
+    view->replaceInput(0, viewed);
+    view->insertAfter(node)->copyMetadata(node);
+    return region.whole[value] = view->output();
+  }
+
   /// A tensor that the region made, a constant, or a buffer: state gets no graph.
   bool isBare(Value *value, const Region &region) const {
     if (region.bare.count(value) || value->node()->kind() == c10::prim::Constant)
@@ -324,10 +361,12 @@ private:
       node->insertAfter(value->node());
     node->copyMetadata(user);
     region.bare.insert(node->output());
+    region.whole[node->output()] = value;
     return known = node->output();
   }
 
-  /// For arguments that may or may not be tensors, and lists from elsewhere.
+  /// For arguments that may or may not be tensors, lists from elsewhere, and operators that ask
+  /// what their arguments require.
   llvm::Error detachResults(Node *node, Region &region) {
     if (node->schema().is_mutable() || mayReturnArgument(node))
       return refuseWith(Refusal::HiddenTensors, describeNode(node));

@@ -10,8 +10,8 @@ namespace pipec {
 /// training, the operators of such a part read tensors without their graph instead:
 ///
 ///   with torch.no_grad():            %w1 = aten::detach(%w)
-///       t = linear(x, w)      =>     %x1 = aten::detach(%x)
-///       x.mul_(t)                    %t  = aten::linear(%x1, %w1)
+///       t = maximum(x, w)     =>     %x1 = aten::detach(%x)
+///       x.mul_(t)                    %t  = aten::maximum(%x1, %w1)
 ///   y = x + t                        %m  = aten::mul_(%x1, %t)
 ///                                    %y  = aten::add(%x, %t)
 ///
@@ -28,6 +28,14 @@ namespace pipec {
 ///                                      %k  = %h if %k1 is %h1, else %k1
 ///
 /// Operators of the part read %k1 in both cases.
+///
+/// Products, recurrent layers and the masks of attention ask what their arguments require, and
+/// choose by that how they compute (asksWhatIsRequired). So they read what PyTorch gives them,
+/// views of a whole tensor included, and their results are detached. The graph of such a result is
+/// gone with the next operator:
+///
+///       t = linear(x, w)          =>   %t1 = aten::linear(%x, %w)
+///                                      %t  = aten::detach(%t1)
 llvm::Expected<bool> lowerGradRegions(Model &model);
 
 } // namespace pipec

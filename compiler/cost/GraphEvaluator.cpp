@@ -9,6 +9,7 @@
 #include "ir/graph/LstmState.h"
 #include "ir/support/Try.h"
 #include "ir/values/MapTensors.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
@@ -29,6 +30,16 @@ bool wantsGradient(const c10::IValue &value) {
     any = any || (tensor.defined() && tensor.requires_grad());
   });
   return any;
+}
+
+/// Whether no gradient comes to the operator, because all that reads its results is detach().
+bool isDetached(const Node *node) {
+  const auto readsDetach = [](const torch::jit::Use &use) {
+    return use.user->kind() == c10::aten::detach;
+  };
+  return !node->outputs().empty() && llvm::all_of(node->outputs(), [&](const Value *output) {
+    return llvm::all_of(output->uses(), readsDetach);
+  });
 }
 
 /// LibTorch failed before it reached the inputs.
@@ -286,7 +297,7 @@ OperatorBackward GraphEvaluator::differentiate(Node *node, PreparedNode &prepare
       input.kind = BackwardInput::Kind::Activation;
     wanted |= input.kind != BackwardInput::Kind::Fixed;
   }
-  if (!wanted)
+  if (!wanted || (!prepared.writes && isDetached(node)))
     return {};
   auto restore = [&] {
     for (size_t i = 0; i < before.size(); ++i)

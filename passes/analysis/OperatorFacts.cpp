@@ -2,6 +2,7 @@
 
 #include "ir/support/StringSwitch.h"
 #include "llvm/ADT/STLExtras.h"
+#include "passes/analysis/MemoryTypes.h"
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
@@ -191,6 +192,17 @@ bool mayChangeForm(const Node *writer) {
          StringSwitch<bool>(writer->kind().toUnqualString())
              .Cases({"t_", "transpose_", "swapaxes_", "swapdims_", "detach_", "rename_"}, true)
              .Default(false);
+}
+
+bool asksWhatIsRequired(const Node *node, size_t argument) {
+  if (!node->kind().is_aten() || node->schema().is_mutable())
+    return false;
+  const bool isProduct = StringSwitch<bool>(node->kind().toUnqualString())
+                             .Cases({"linear", "matmul", "linalg_matmul"}, true)
+                             .Cases({"gru", "rnn_tanh", "rnn_relu"}, true)
+                             .Default(false);
+  const bool isMask = node->kind() == c10::aten::scaled_dot_product_attention && argument == 3;
+  return (isProduct || isMask) && holdsTensors(*node->input(argument)->type());
 }
 
 std::pair<size_t, size_t> hiddenWrites(const Node *node) {

@@ -49,6 +49,11 @@ bool isOnlyRead(const torch::jit::Node *node, size_t argument);
 bool mayChangeRank(const torch::jit::Node *writer);
 /// The same for rank, dtype, sizes and everything else except the elements: t_ keeps the rank.
 bool mayChangeForm(const torch::jit::Node *writer);
+/// Whether LibTorch chooses how to compute the operator by what this argument requires, even
+/// without gradients. A product with a factor that requires gradients reads a batch as one matrix,
+/// with other last bits than a product per sample; recurrent layers are products with their
+/// weights. Attention does not take its fast way for a mask that requires gradients.
+bool asksWhatIsRequired(const torch::jit::Node *node, size_t argument);
 
 /// The inputs that the operator writes although its schema does not declare it: the running
 /// statistics of normalisations in training.

@@ -242,6 +242,43 @@ class Nested(nn.Module):
         return mse(self.out(one * two) - p - q - r - parts[1] + three)
 
 
+class Recurrent(nn.Module):
+    """Products whose last bits depend on what their factors require, in parts without gradients, too."""
+
+    def __init__(self, w: int = 6):
+        super().__init__()
+        self.a, self.student, self.out = nn.Linear(w, w), nn.GRU(w, w, batch_first=True), nn.Linear(w, w)
+        self.teacher, self.plain = nn.GRU(w, w, batch_first=True), nn.RNN(w, w, batch_first=True)
+        self.t1, self.t2 = nn.Linear(w, w), nn.Linear(w, w)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.a(x)
+        s, _ = self.student(h)  # not contiguous
+        with torch.no_grad():
+            t = self.t1(s)
+            u = self.t2(self.teacher(h)[0])
+            v, _ = self.plain(s)
+        return mse(self.out(s) - t + torch.sin(h * u) - v)
+
+
+class Factors(nn.Module):
+    """Views of what requires gradients, and a mask that does."""
+
+    def __init__(self, w: int = 8, length: int = 5):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(w, w), nn.Linear(w, w), nn.Linear(w, w)
+        self.mask = nn.Parameter(torch.randn(length, length))
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.a(x)
+        mask = self.mask * 2.0
+        with torch.no_grad():
+            t = torch.matmul(h.transpose(0, 1), self.c.weight.t())
+            q = h.unsqueeze(1)
+            u = functional.scaled_dot_product_attention(q, q, q, mask).squeeze(1)
+        return mse(self.c(torch.tanh(self.b(h))) - t.transpose(0, 1) - u) + mse(mask)
+
+
 class FrozenLstm(nn.Module):
     def __init__(self, w: int = 6):
         super().__init__()
@@ -337,6 +374,12 @@ class GradModes(e2e.Case):
 
     def testTuplesInTuples(self):
         self.trains(self.made(Nested, torch.randn(10, 3, 6)), ["--at", "out"], ["--stages", 3])
+
+    def testProductsAfterARecurrentLayer(self):
+        self.trains(self.made(Recurrent, torch.randn(10, 3, 6)), ["--stages", 2], ["--stages", 3], ["--stages", 4])
+
+    def testFactorsThatAreViews(self):
+        self.trains(self.made(Factors, torch.randn(10, 5, 8)), ["--stages", 2], ["--at", "b,c"])
 
     def testAnLstmIsRefused(self):
         name = self.made(FrozenLstm, torch.randn(4, 3, 6))

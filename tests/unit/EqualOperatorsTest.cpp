@@ -103,5 +103,16 @@ TEST(EqualOperators, TimesAreThoseOfOne) {
   EXPECT_EQ(table.rows[1].outputBytes, 64);
 }
 
+TEST(GraphEvaluator, NoBackwardWhereAllResultsAreDetached) {
+  Model model = take(parseModel(twoLayers("    %d : Tensor = aten::detach(%h)\n"
+                                          "    %y : Tensor = aten::relu(%d)\n")));
+  GraphEvaluator evaluator(model, /*countsFlops=*/false);
+  std::vector<std::vector<bool>> hasGradient;
+  auto observe = [&](const OperatorRun &run) { hasGradient.push_back(run.backward.hasGradient); };
+  EXPECT_TRUE(succeeded(evaluator.run({at::ones({2, 8})}, observe, /*backward=*/true)));
+  const std::vector<bool> with = {true}, none;
+  EXPECT_EQ(hasGradient, (std::vector<std::vector<bool>>{with, none, none, none}));
+}
+
 } // namespace
 } // namespace pipec
