@@ -222,17 +222,6 @@ TEST(Discovery, WhatIsIndependentBothWaysIsCutAlongTheFirst) {
   EXPECT_EQ(both.notes(), "");
 }
 
-TEST(Discovery, TensorsThatNoResultFollowsAreNotCutAlone) {
-  // Micro-batches have one sample, which takes the other branch, so they differ from the whole.
-  auto loss = [](const Values &in) -> Values {
-    const bool isLarge = in[1].toTensor().sum().item<double>() > 1;
-    return {in[0].toTensor().square().mean() * (isLarge ? 2 : 1)};
-  };
-  const Found found = discoverLeaves({at::randn({2, 16}), at::ones({2})}, 2, loss);
-  EXPECT_EQ(found.dim(0), 0);
-  EXPECT_EQ(found.dim(1), 0);
-}
-
 /// The generator of a GAN normalises over the batch: samples of x affect each other.
 Values lossOfGan(const Values &in) {
   const at::Tensor x = in[0].toTensor(), centred = x - x.mean(0),
