@@ -83,6 +83,8 @@ class Schedules(e2e.Case):
         self.refused(2, "--microbatches: expected at most 9 for 1048576 stages, got 10", "pipe-schedule", "gpipe", "--ranks", 4096, "--stages", 1048576, "--microbatches", 10)
         self.refused(2, "--microbatches: expected at most 36 for 8192 stages, got 8192, two per rank", "pipe-schedule", "v-half", "--ranks", 4096)
         self.refused(2, ["--stages: expected at most 1000000, got 1048576", "help: "], "pipe-schedule", "auto", "--stages", 1048576)
+        for name in ("1f1b", "interleaved-1f1b"):  # ranks follow from the stages
+            self.refused(2, ["--microbatches: expected at most 50 for 200000 stages, got ", ", two per rank"], "pipe-schedule", name, "--stages", 200000)
         self.pipec(0, "pipe-schedule", "looped-bfs", "--ranks", 4096, "--microbatches", 8)
 
     def testWhatHelpsWithMemory(self):

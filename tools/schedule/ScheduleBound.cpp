@@ -9,7 +9,6 @@ namespace pipec {
 namespace {
 
 constexpr size_t kMostChunks = 4; // stages per rank that are tried where none are given
-constexpr size_t kUsualRanksOfAuto = 4;
 
 StagedWork workOf(const TrialRequest &asked, const AutoShape &shape, size_t chunks,
                   Placement placement) {
@@ -39,7 +38,7 @@ StagedWork workOf(const TrialRequest &asked, const AutoShape &shape, size_t chun
 llvm::Expected<AutoShape> autoShape(const TrialRequest &asked) {
   const size_t stages = TRY(requestedStages(asked));
   AutoShape shape;
-  shape.ranks = asked.ranks ? asked.ranks : stages ? stages : kUsualRanksOfAuto;
+  shape.ranks = ranksFor(asked, stages, /*chunks=*/1);
   if (stages % shape.ranks != 0)
     return failf(ExitCode::Usage, "--stages: expected a multiple of {} ranks, got {}", shape.ranks,
                  stages);

@@ -80,7 +80,7 @@ FlagOption list("list", cl::desc("list the schedules with their requirements and
 FlagOption force("force", cl::desc("replace existing files"));
 FlagOption json("json", cl::desc("print one JSON document instead of the tables"));
 
-// Orders of many ranks take time with the square of their number, and nobody reads so many lines.
+// The time of some schedules grows with the square of the ranks.
 constexpr int64_t kMostRanks = 4096;
 
 llvm::Expected<size_t> countOf(const IntegerOption &option, int64_t most = 1 << 20) {
@@ -144,15 +144,22 @@ bool isSearched(llvm::StringRef name) {
   return generator && generator->looksAtCosts;
 }
 
-/// Stages of the schedules asked for, at least. A file has its own number.
-llvm::Expected<size_t> widthOf(const TrialRequest &request, const std::vector<std::string> &names) {
-  const size_t known = TRY(requestedStages(request));
-  if (known)
-    return std::max(request.ranks, known);
+/// Stages and micro-batches of a schedule, at least.
+struct TrialSize {
+  size_t stages = 0;
+  int64_t microBatches = 0;
+};
+
+/// Of the schedules asked for. A file has its own numbers.
+llvm::Expected<TrialSize> sizeOf(const TrialRequest &request,
+                                 const std::vector<std::string> &names) {
   const Generator *generator = names.size() == 1 ? findGenerator(names[0]) : nullptr;
-  const size_t chunks = generator ? generator->leastChunks : 1;
   const bool isFile = names.size() == 1 && names[0] != "auto" && !generator;
-  return chunks * (request.ranks ? request.ranks : isFile ? 1 : kUsualRanks);
+  const size_t chunks = generator ? generator->leastChunks : 1;
+  const size_t known = TRY(requestedStages(request));
+  const size_t usedRanks = isFile ? request.ranks : ranksFor(request, known, chunks);
+  return TrialSize{std::max(known ? known : chunks * usedRanks, usedRanks),
+                   microBatchesFor(request, usedRanks)};
 }
 
 /// Refuses what would take minutes; such a table is too large to read, too. A program has ten ops
@@ -169,21 +176,20 @@ llvm::Error checkSize(const TrialRequest &request) {
                            : asProgram   ? 3e6 / double(std::max<size_t>(1, several))
                            : several > 1 ? 2e7 / double(several)
                                          : 1e7;
-  const size_t wide = TRY(widthOf(request, names));
+  const TrialSize size = TRY(sizeOf(request, names));
+  const size_t wide = std::max<size_t>(1, size.stages);
   if (double(wide) > mostCells)
     return makeError(ExitCode::Usage,
                      fmt::format("--stages: expected at most {}, got {}", size_t(mostCells), wide),
                      "pass fewer stages, or compare fewer schedules");
-  const int64_t cut = request.microBatches ? request.microBatches // else two per rank
-                                           : 2 * static_cast<int64_t>(request.ranks);
-  if (double(wide) * double(cut) <= mostCells)
+  if (double(wide) * double(size.microBatches) <= mostCells)
     return llvm::Error::success();
   const std::string of = fmt::format("{}{}", asProgram ? " as a program" : "",
                                      several > 1 ? fmt::format(" and {} schedules", several) : "");
   return makeError(
       ExitCode::Usage,
       fmt::format("--microbatches: expected at most {} for {} stages{}, got {}{}",
-                  size_t(mostCells) / wide, wide, of, cut,
+                  size_t(mostCells) / wide, wide, of, size.microBatches,
                   request.microBatches ? "" : ", two per rank"),
       searches && several > 1
           ? "compare schedules that no search makes, as in 1f1b,zb-h1, or fewer micro-batches: a "

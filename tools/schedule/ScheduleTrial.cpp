@@ -12,22 +12,19 @@
 namespace pipec {
 namespace {
 
+constexpr size_t kUsualRanks = 4;
 constexpr int64_t kUsualMicroBatchesPerRank = 2;
 
 /// Ranks and stages per rank: those of the command line, else those of the costs, else defaults.
 llvm::Expected<ScheduleRequest> shapeFor(const Generator &generator, const TrialRequest &asked) {
   const size_t stages = TRY(requestedStages(asked));
   ScheduleRequest request;
-  request.ranks = asked.ranks ? asked.ranks
-                  : !stages   ? kUsualRanks
-                              : std::max<size_t>(1, stages / generator.leastChunks);
+  request.ranks = ranksFor(asked, stages, generator.leastChunks);
   if (stages % request.ranks != 0)
     return failf(ExitCode::Usage, "--stages: expected a multiple of {} ranks, got {}",
                  request.ranks, stages);
   request.chunks = stages ? stages / request.ranks : generator.leastChunks;
-  request.microBatches = asked.microBatches
-                             ? asked.microBatches
-                             : kUsualMicroBatchesPerRank * static_cast<int64_t>(request.ranks);
+  request.microBatches = microBatchesFor(asked, request.ranks);
   request.costs = asked.costs.of(request.ranks, request.chunks);
   request.memoryLimit = asked.memoryLimit;
   request.memoryText =
@@ -192,6 +189,17 @@ llvm::Expected<size_t> requestedStages(const TrialRequest &asked) {
     return failf(ExitCode::Usage, "--stages: expected {}, the number of stages in --costs, got {}",
                  known, asked.stages);
   return known;
+}
+
+size_t ranksFor(const TrialRequest &asked, size_t stages, size_t chunks) {
+  if (asked.ranks)
+    return asked.ranks;
+  return stages ? std::max<size_t>(1, stages / chunks) : kUsualRanks;
+}
+
+int64_t microBatchesFor(const TrialRequest &asked, size_t ranks) {
+  return asked.microBatches ? asked.microBatches
+                            : kUsualMicroBatchesPerRank * static_cast<int64_t>(ranks);
 }
 
 llvm::Expected<Trial> trySchedule(const std::string &name, const TrialRequest &request) {

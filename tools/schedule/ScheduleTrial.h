@@ -9,9 +9,6 @@
 
 namespace pipec {
 
-/// Without --ranks and --stages.
-constexpr size_t kUsualRanks = 4;
-
 /// The settings of the command line; 0: not given.
 struct TrialRequest {
   size_t ranks = 0, stages = 0;
@@ -25,6 +22,10 @@ struct TrialRequest {
 
 /// The given number of stages, or that of the costs; 0: neither. Errors: Usage if the two differ.
 llvm::Expected<size_t> requestedStages(const TrialRequest &asked);
+/// Those asked for, else as many as have `chunks` of the stages each, or 4 if no stages are known.
+size_t ranksFor(const TrialRequest &asked, size_t stages, size_t chunks);
+/// Those asked for, else two per rank.
+int64_t microBatchesFor(const TrialRequest &asked, size_t ranks);
 
 struct Trial {
   std::string name; // as given
