@@ -257,9 +257,14 @@ TEST_F(StageTapeTest, whatIsWrittenIsNotTheTensorThatCame) {
 }
 
 TEST_F(StageTapeTest, whatNobodyElseHoldsLeavesAsAnotherTensor) {
+  Values inputs;
+  inputs.emplace_back(weight({3}));
+  const c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> came(
+      inputs[0].toTensor().getIntrusivePtr());
   StageTape tape = llvm::cantFail(
-      StageTape::record({weight({3})}, {}, WeightUses::Together,
+      StageTape::record(std::move(inputs), {}, WeightUses::Together,
                         [](Values in, Values) { return llvm::Expected<Values>(std::move(in)); }));
+  EXPECT_TRUE(came.expired());
   EXPECT_TRUE(tape.outputs()[0].toTensor().requires_grad());
   EXPECT_EQ(tape.outputs()[0].toTensor().grad_fn(), nullptr);
 }
