@@ -1,6 +1,7 @@
 #include "passes/StageDrafts.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "passes/analysis/SameTensors.h"
 #include "passes/analysis/TopLevel.h"
 
 #include <torch/csrc/jit/ir/ir.h>
@@ -45,15 +46,39 @@ private:
   }
 
   void collectUses() {
-    for (size_t stage = 0; stage < drafts_.size(); ++stage) {
-      std::map<size_t, torch::jit::Value *> incoming;
+    std::vector<std::map<size_t, torch::jit::Value *>> incoming(drafts_.size());
+    for (size_t stage = 0; stage < drafts_.size(); ++stage)
       for (torch::jit::Node *node : drafts_[stage].operators)
-        forEachOuterUse(node, [&](torch::jit::Value *value) { noteUse(stage, value, incoming); });
-      for (auto &[order, value] : incoming) {
+        forEachOuterUse(node,
+                        [&](torch::jit::Value *value) { noteUse(stage, value, incoming[stage]); });
+    if (model_->mode == Mode::Train)
+      joinSameTensors(incoming);
+    for (size_t stage = 0; stage < drafts_.size(); ++stage)
+      for (auto &[order, value] : incoming[stage]) {
         drafts_[stage].incoming.push_back(value);
         consumers_[value].push_back(stage);
       }
-    }
+  }
+
+  /// Gradients of a value go from reader to reader, and each adds its own in autograd's order.
+  ///
+  ///     k = h.contiguous()   # stage 0      h: 0 -> 1, 2
+  ///     z = f(h)             # stage 1      k: 0 -> 2
+  ///     y = g(z, k)          # stage 2
+  ///
+  /// If k is h, its gradient belongs into the sum of h, before that of stage 1. So a stage that
+  /// reads k gets h as well: its tape finds the gradient of a tensor at the tensor's first port.
+  void joinSameTensors(std::vector<std::map<size_t, torch::jit::Value *>> &incoming) const {
+    const SameTensors same(*model_->graph->block());
+    const std::vector<std::map<size_t, torch::jit::Value *>> read = incoming;
+    std::map<size_t, torch::jit::Value *> sent;
+    for (const auto &values : read)
+      sent.insert(values.begin(), values.end());
+    for (size_t stage = 0; stage < read.size(); ++stage)
+      for (const auto &[order, value] : read[stage])
+        for (auto earlier = sent.begin(); earlier->first < order; ++earlier)
+          if (same.maybe(earlier->second, value))
+            incoming[stage].insert(*earlier);
   }
 
   void noteUse(size_t stage, torch::jit::Value *value,

@@ -64,10 +64,16 @@ c10::IValue TensorDoor::enterAll(const c10::IValue &value, std::vector<GradLeaf>
     if (isNew) {
       kept_.push_back(tensor);
       entered = enter(tensor, leaf, nodes);
+      came_.try_emplace(leaf.edge.function.get(), tensor.getIntrusivePtr());
     }
     leaves.back() = {leaf.edge, !isNew};
     return entered;
   });
+}
+
+void TensorDoor::beginLeaving() {
+  known_.clear();
+  kept_.clear();
 }
 
 c10::IValue TensorDoor::leaveAll(const c10::IValue &value, std::vector<ag::Edge> &edges) {
@@ -79,7 +85,12 @@ c10::IValue TensorDoor::leaveAll(const c10::IValue &value, std::vector<ag::Edge>
     auto [known, isNew] = known_.try_emplace(tensor.unsafeGetTensorImpl());
     if (isNew) {
       kept_.push_back(tensor);
-      known->second.first = tensor.detach().requires_grad_();
+      at::Tensor &left = known->second.first;
+      // A write into what entered gives it another node.
+      if (const auto came = came_.find(edges.back().function.get()); came != came_.end())
+        left = at::Tensor(came->second.lock());
+      if (!left.defined())
+        left = tensor.detach().requires_grad_();
     }
     return known->second.first;
   });

@@ -57,18 +57,27 @@ public:
   /// forEachTensor.
   c10::IValue enterAll(const c10::IValue &value, std::vector<GradLeaf> &leaves, LeafNodes &nodes);
 
+  /// Between the two: all values have entered.
+  void beginLeaving();
+
   /// A tree of the same memory outside any graph. Adds the place in the graph of each tensor. A
-  /// tensor with gradients still says so by requires_grad.
+  /// tensor with gradients still says so by requires_grad. One that entered leaves as the tensor
+  /// that came: a later stage may get both.
   c10::IValue leaveAll(const c10::IValue &value, std::vector<torch::autograd::Edge> &edges);
 
   void clear() {
-    known_.clear();
-    kept_.clear();
+    beginLeaving();
+    came_.clear();
   }
 
 private:
+  using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+
   llvm::SmallDenseMap<const void *, std::pair<at::Tensor, GradLeaf>, 4> known_; // only looked up
   llvm::SmallVector<at::Tensor, 4> kept_; // whose addresses are known
+  // What came, by its leaf's node; only looked up. A stage may free it while it runs, and then no
+  // later stage has it.
+  llvm::SmallDenseMap<const torch::autograd::Node *, WeakTensor, 4> came_;
 };
 
 } // namespace pipec

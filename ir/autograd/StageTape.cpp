@@ -173,7 +173,7 @@ llvm::Expected<StageTape> StageTape::record(std::vector<c10::IValue> inputs,
     input = door.enterAll(input, lists.leaves, tape.memory().nodes);
     lists.inputs.push_back(lists.leaves.size() - before);
   }
-  door.clear();
+  door.beginLeaving();
   tape.weights_->addArguments(attributes, uses);
   tape.outputs_ = TRY(run(std::move(inputs), uses));
   for (c10::IValue &output : tape.outputs_) {

@@ -2,6 +2,7 @@
 
 `with torch.no_grad():` and torch.set_grad_enabled, by what people use them for: teachers, codebooks, moving averages of weights, weights
 normalised in place, writes into activations. Cuts are in the middle of the regions. Loss, gradients and state have the bits of the unsplit model.
+So have those of models in which one tensor reaches later stages as two values.
 """
 from typing import List, Optional, Tuple
 
@@ -222,6 +223,90 @@ class ReturnedAndWritten(nn.Module):
         return mse(self.c(torch.tanh(y)))
 
 
+class Twice(nn.Module):
+    """One tensor that stages get as two values; its gradient is a sum of three."""
+
+    def __init__(self, w: int = 8):
+        super().__init__()
+        self.a, self.b, self.c, self.d = nn.Linear(w, w), nn.Linear(w, w), nn.Linear(w, w), nn.Linear(w, w)
+
+
+class TwiceContiguous(Twice):
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.tanh(self.a(x))
+        k = h.contiguous()
+        z = h + torch.tanh(self.b(h))
+        return mse(self.c(z) * k.exp())
+
+
+class TwiceFlattened(Twice):
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.tanh(self.a(x))
+        k = torch.flatten(h, 1)
+        z = h + torch.tanh(self.b(h))
+        return mse(self.c(z) * k.exp())
+
+
+class TwiceReversed(Twice):
+    """The value of the operator is used first."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.tanh(self.a(x))
+        k = torch.flatten(h, 1)
+        z = k + torch.tanh(self.b(k))
+        return mse(self.c(z) * h.exp())
+
+
+class TwiceFromLaterStage(Twice):
+    """The operator is in a stage that got the tensor."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.tanh(self.a(x))
+        z = torch.tanh(self.b(h))
+        k = torch.flatten(h, 1)
+        z = torch.tanh(self.c(z)) * h
+        z = z + h.sin()
+        return mse(self.d(z) * k.exp())
+
+
+class TwiceChosen(Twice):
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.tanh(self.a(x))
+        k = h * 2 if bool(x.sum() > 1e9) else h
+        z = h + torch.tanh(self.b(h))
+        return mse(self.c(z) * k.exp())
+
+
+class TwiceListed(Twice):
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.tanh(self.a(x))
+        parts: List[Tensor] = []
+        for _ in range(int(x.abs().sum()) % 2 + 2):
+            parts.append(h)
+        z = h + torch.tanh(self.b(h))
+        return mse(self.c(z) * torch.stack(parts).exp().sum(0))
+
+
+class TwiceLooped(Twice):
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.tanh(self.a(x))
+        k = h
+        for _ in range(int(x.sum() > 1e9)):
+            k = k * 2
+        z = h + torch.tanh(self.b(h))
+        return mse(self.c(z) * k.exp())
+
+
+class TwiceCopied(Twice):
+    """An operator that copies: its gradient arrives after those of the uses, though stages get both."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.tanh(self.a(x)).t()
+        k = h.contiguous()
+        z = h.t() + torch.tanh(self.b(h.t()))
+        return mse(self.c(z) * k.t().exp())
+
+
 class Nested(nn.Module):
     """A helper that returns tuples in tuples; and a tuple from outside, whose elements keep their gradients."""
 
@@ -371,6 +456,14 @@ class GradModes(e2e.Case):
 
     def testWritesIntoArgumentsThatAreReturned(self):
         self.trains(self.made(ReturnedAndWritten, torch.randn(5, 8)), ["--at", "c"], ["--stages", 2])
+
+    def testOneTensorAsTwoValues(self):
+        for kind in (TwiceContiguous, TwiceFlattened, TwiceReversed, TwiceChosen, TwiceListed, TwiceLooped, TwiceCopied):
+            with self.subTest(kind.__name__):
+                self.trains(self.made(kind, torch.randn(10, 8)), ["--at", "b,c"])
+
+    def testOneTensorAsTwoValuesOfTwoStages(self):
+        self.trains(self.made(TwiceFromLaterStage, torch.randn(10, 8)), ["--at", "b,c,d"])
 
     def testTuplesInTuples(self):
         self.trains(self.made(Nested, torch.randn(10, 3, 6)), ["--at", "out"], ["--stages", 3])

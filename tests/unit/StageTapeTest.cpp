@@ -231,6 +231,44 @@ TEST_F(StageTapeTest, oneTensorThroughTwoPortsStaysOne) {
   EXPECT_FALSE(found.inputs[1][0].defined()); // it is in the first
 }
 
+TEST_F(StageTapeTest, whatPassesThroughIsTheTensorThatCame) {
+  const at::Tensor x = weight({1000});
+  StageTape tape = record({x}, {}, WeightUses::Together, [](Values in, Values) {
+    const at::Tensor v = in[0].toTensor();
+    return llvm::Expected<Values>(Values{v.contiguous(), v.view({10, 100}), v.sin()});
+  });
+  EXPECT_TRUE(tape.outputs()[0].toTensor().is_same(x));
+  EXPECT_FALSE(tape.outputs()[1].toTensor().is_same(x));
+  const at::Tensor later = at::randn({1000}), g = at::randn({1000}), ofSin = at::randn({1000});
+  const StageGradients found =
+      llvm::cantFail(tape.backward({{g}, {at::Tensor()}, {ofSin}}, {{later.clone()}}));
+  const at::Tensor expected = later.add(g).add(ofSin.mul(x.detach().cos()));
+  EXPECT_TRUE(sameBits(found.inputs[0][0], expected));
+}
+
+TEST_F(StageTapeTest, whatIsWrittenIsNotTheTensorThatCame) {
+  const at::Tensor x = weight({3});
+  StageTape tape = record({x}, {}, WeightUses::Together, [](Values in, Values) {
+    return llvm::Expected<Values>(Values{in[0].toTensor().mul_(2)});
+  });
+  EXPECT_FALSE(tape.outputs()[0].toTensor().is_same(x));
+  const StageGradients found = llvm::cantFail(tape.backward({{at::ones({3})}}, {{}}));
+  EXPECT_TRUE(sameBits(found.inputs[0][0], at::full({3}, 2.0f)));
+}
+
+TEST_F(StageTapeTest, whatNobodyElseHoldsLeavesAsAnotherTensor) {
+  Values inputs;
+  inputs.emplace_back(weight({3}));
+  const c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> came(
+      inputs[0].toTensor().getIntrusivePtr());
+  StageTape tape = llvm::cantFail(
+      StageTape::record(std::move(inputs), {}, WeightUses::Together,
+                        [](Values in, Values) { return llvm::Expected<Values>(std::move(in)); }));
+  EXPECT_TRUE(came.expired());
+  EXPECT_TRUE(tape.outputs()[0].toTensor().requires_grad());
+  EXPECT_EQ(tape.outputs()[0].toTensor().grad_fn(), nullptr);
+}
+
 TEST_F(StageTapeTest, aListOfWeightsIsTheWeights) {
   const at::Tensor a = weight({4, 4}), x = at::randn({2, 4});
   const c10::List<at::Tensor> list({a, a});

@@ -1,0 +1,43 @@
+// Which values may be one tensor object, whose gradients autograd then sums in one place.
+#pragma once
+
+#include "llvm/ADT/DenseMap.h"
+
+#include <set>
+
+namespace torch::jit {
+struct Block;
+struct Node;
+struct Value;
+} // namespace torch::jit
+
+namespace pipec {
+
+/// Follows operators that may return an argument itself, as contiguous() does, writes in place,
+/// branches, loops and containers. Two views of one memory are two tensors.
+class SameTensors {
+public:
+  /// Of a flat graph; values that operators of these blocks make.
+  explicit SameTensors(const torch::jit::Block &block) { visit(block); }
+
+  /// Whether one value may be, or hold, a tensor that the other one is or holds.
+  bool maybe(const torch::jit::Value *a, const torch::jit::Value *b) const;
+
+private:
+  using Block = torch::jit::Block;
+  using Node = torch::jit::Node;
+  using Value = torch::jit::Value;
+  using Makers = std::set<const Value *>; // the values whose operators may have made its tensors
+
+  Makers makersOf(const Value *value) const;
+  /// True if more is known of `value` now.
+  bool add(const Value *value, const Value *from);
+  void visit(const Block &block);
+  void visitIf(const Node &node);
+  void visitLoop(const Node &node);
+  void visitOperator(const Node &node);
+
+  llvm::DenseMap<const Value *, Makers> makers_; // only looked up; not in it: the value itself
+};
+
+} // namespace pipec
