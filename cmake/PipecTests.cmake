@@ -23,6 +23,12 @@ set(PIPEC_TEST_ENVIRONMENT
   "ASAN_OPTIONS=detect_leaks=1:detect_odr_violation=0:allocator_may_return_null=1" "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0"
   "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1" "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp:halt_on_error=1:allocator_may_return_null=1")
 
+# The most seconds of one test. Sanitizers make the slowest, the tests of the runtime, take half an hour on two busy cores.
+set(PIPEC_TEST_SECONDS 900)
+if(PIPEC_SANITIZE)
+  set(PIPEC_TEST_SECONDS 7200)
+endif()
+
 # pipec_gtest(NAME SOURCES ... DEPENDS ...): one program of GoogleTest files, one CTest entry. Nothing while it has no sources.
 function(pipec_gtest name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
@@ -34,7 +40,7 @@ function(pipec_gtest name)
   pipec_share_headers(${name})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${PIPEC_TEST_ENVIRONMENT}" FIXTURES_REQUIRED models TIMEOUT 900)
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${PIPEC_TEST_ENVIRONMENT}" FIXTURES_REQUIRED models TIMEOUT ${PIPEC_TEST_SECONDS})
 endfunction()
 
 # pipec_e2e_test(NAME SCRIPT [ARG...]): a script under tests/, run by the Python of the wheel (.py) or bash (.sh) in a directory of its
@@ -51,5 +57,5 @@ function(pipec_e2e_test name script)
   file(MAKE_DIRECTORY ${directory})
   add_test(NAME ${name} COMMAND ${run} ${ARGN} WORKING_DIRECTORY ${directory})
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "${PIPEC_TEST_ENVIRONMENT}" FIXTURES_REQUIRED models
-    SKIP_RETURN_CODE 77 TIMEOUT 900)
+    SKIP_RETURN_CODE 77 TIMEOUT ${PIPEC_TEST_SECONDS})
 endfunction()
