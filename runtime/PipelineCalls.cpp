@@ -67,7 +67,7 @@ llvm::Expected<BatchParts> Pipeline::Impl::split(const std::vector<c10::IValue> 
 
 llvm::Error Pipeline::Impl::runStep(const std::vector<c10::IValue> &inputs) {
   auto failedYet = [this] { return core->data.failed.load(); };
-  threads->run([core = core](size_t rank) { core->runRank(rank); }, failedYet, kGrace);
+  threads->run(runRanks, failedYet, kGrace);
   if (!failedYet())
     return llvm::Error::success();
   std::lock_guard<std::mutex> lock(core->mutex);
@@ -167,8 +167,9 @@ llvm::Error Pipeline::Impl::usableAgain() {
 llvm::Error Pipeline::Impl::restore() {
   std::vector<size_t> inside = threads->unfinished();
   if (inside.empty())
-    inside = threads->run([core = core](size_t rank) { core->restoreRank(rank); },
-                          [] { return true; }, kGrace);
+    inside = threads->run(
+        RankThreads::jobOf([core = core](size_t rank) { core->restoreRank(rank); }),
+        [] { return true; }, kGrace);
   if (!inside.empty())
     return makeError(ExitCode::Other,
                      ranksInside(inside) +

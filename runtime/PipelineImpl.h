@@ -21,6 +21,7 @@ struct Pipeline::Impl {
   std::atomic<bool> inUse = false; // by a call
   std::shared_ptr<PipelineCore> core;
   std::unique_ptr<RankThreads> threads;
+  RankThreads::Job runRanks; // of every step
   int threadsPerRank = 1;
   bool anyNumber = true;    // the schedule fits any number of micro-batches
   int64_t wanted = 0;       // micro-batches, of all replicas; 0: determined by the batch
