@@ -60,7 +60,9 @@ llvm::Expected<BatchParts> Pipeline::Impl::split(const std::vector<c10::IValue> 
     int64_t byBatch = TRY(microBatchNumber(plan, inputs, replicas()));
     number = byBatch;
   }
-  BatchParts parts = TRY(splitBatch(plan.signature, inputs, number, std::move(core->data.inputs)));
+  StepData &data = core->data;
+  BatchParts parts = TRY(splitBatch(plan.signature, inputs, number,
+                                    {std::move(data.inputs), std::move(data.samples)}));
   TRY(prepareFor(number));
   return parts;
 }
@@ -101,12 +103,13 @@ llvm::Error Pipeline::Impl::giveAway(c10::IValue &result) {
   return finishDevices();
 }
 
-/// Leaves are in the core's data afterwards.
-llvm::Error Pipeline::Impl::runBatch(BatchParts &parts, const std::vector<c10::IValue> &inputs,
+/// Leaves and numbers of samples are in the core's data afterwards.
+llvm::Error Pipeline::Impl::runBatch(BatchParts parts, const std::vector<c10::IValue> &inputs,
                                      StepStats *stats) {
   StepData &data = core->data;
   data.step = calls;
   data.inputs = std::move(parts.inputs);
+  data.samples = std::move(parts.samples);
   data.beginLeaves(microBatches, core->artifact.plan.signature.leaves.size());
   TRY(finishDevices()); // the caller's work on them may have made the inputs
   auto start = std::chrono::steady_clock::now();

@@ -50,7 +50,7 @@ struct Pipeline::Impl {
   llvm::Error runStep(const std::vector<c10::IValue> &inputs);
   llvm::Error finishDevices();
   llvm::Error giveAway(c10::IValue &result);
-  llvm::Error runBatch(BatchParts &parts, const std::vector<c10::IValue> &inputs, StepStats *stats);
+  llvm::Error runBatch(BatchParts parts, const std::vector<c10::IValue> &inputs, StepStats *stats);
   void measure(StepStats &stats, int64_t makespanNs);
   llvm::Error endCall(llvm::Error error);
   llvm::Error usableAgain();
@@ -62,8 +62,9 @@ struct Pipeline::Impl {
                             const std::vector<bool> &isFrozen,
                             const std::vector<std::unique_ptr<StageTraining>> &stages);
   llvm::Error canStep();
-  llvm::Error runBatches(std::vector<BatchParts> &batches, StepStats *stats);
-  llvm::Expected<TrainedStep> step(std::vector<BatchParts> batches, StepStats *stats);
+  llvm::Error runBatches(llvm::ArrayRef<int64_t> numbers, StepStats *stats);
+  llvm::Expected<TrainedStep> step(BatchParts parts, llvm::ArrayRef<int64_t> numbers,
+                                   StepStats *stats);
   llvm::Expected<BatchParts> given(const std::vector<std::vector<c10::IValue>> &cut);
   TrainingRecord record();
   // PipelineEvaluation.cpp

@@ -18,16 +18,24 @@ namespace pipec {
 /// The part of a step's data that trainings use. All ranks read it; rank 0 writes what it found
 /// when no other rank reads that any more.
 struct TrainingData {
-  std::vector<at::Tensor> scales;      // [micro-batch]: the gradient of the loss
-  double rateFactor = 0;               // see Optimizer::step
+  // Of all steps.
   std::vector<std::string> needsDense; // of each parameter: see whatNeedsDense(); empty: nothing
   double clipNorm = 0;                 // 0: no clipping
   bool keepsGradients = false;         // as they are before clipping
   bool skipsNan = false;               // false: a step that is not finite fails
-  bool mayDiverge = false;             // see judge()
-  std::optional<double> count; // found, of a loss that is a pair: the sum over micro-batches
-  at::Tensor gradientNorm;     // found
-  bool skipped = false;        // found: nothing was updated
+  // Of this step.
+  std::vector<at::Tensor> scales; // [micro-batch]: the gradient of the loss
+  double rateFactor = 0;          // see Optimizer::step
+  bool mayDiverge = false;        // see judge()
+  std::optional<double> count;    // found, of a loss that is a pair: the sum over micro-batches
+  at::Tensor gradientNorm;        // found
+  bool skipped = false;           // found: nothing was updated
+
+  void forgetFound() {
+    count.reset();
+    gradientNorm.reset();
+    skipped = false;
+  }
 };
 
 /// Belongs to the rank's thread. All referenced objects must outlive it.
