@@ -19,9 +19,8 @@ TEST(RankThreads, EveryRankRunsEveryJobOnItsOwnThread) {
   std::vector<std::vector<std::thread::id>> ids(3);
   for (int job = 0; job < 50; ++job)
     EXPECT_TRUE(threads
-                    .run(RankThreads::jobOf([&](size_t rank) {
-                           ids[rank].push_back(std::this_thread::get_id());
-                         }),
+                    .run(RankThreads::jobOf(
+                             [&](size_t rank) { ids[rank].push_back(std::this_thread::get_id()); }),
                          never, milliseconds(0))
                     .empty());
   for (size_t rank = 0; rank < 3; ++rank) {
