@@ -56,6 +56,7 @@ size_t weightMessages(const Plan &plan) {
 struct NewsRun {
   std::string schedule;
   RecomputeChoice recompute = RecomputeChoice::Never;
+  int64_t dynamic = 0;
 };
 
 class OwnNews : public testing::TestWithParam<NewsRun> {};
@@ -72,6 +73,7 @@ TEST_P(OwnNews, AStepMakesNoneButForMessagesWithGradientsOfWeights) {
   for (int64_t microBatches : {4, 6}) {
     PipelineOptions options = runTrained(how);
     options.microBatches = microBatches;
+    options.dynamic = GetParam().dynamic;
     Pipeline pipeline = take(Pipeline::load(artifact, options));
     const std::vector<c10::IValue> batch = trainingBatch();
     EXPECT_EQ(newsOf([&] { take(pipeline.step(batch)); }), 2 * weightMessages(pipeline.plan()))
@@ -79,18 +81,18 @@ TEST_P(OwnNews, AStepMakesNoneButForMessagesWithGradientsOfWeights) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, OwnNews,
-                         testing::Values(NewsRun{"gpipe"}, NewsRun{"1f1b"},
-                                         NewsRun{"1f1b", RecomputeChoice::Always}, NewsRun{"zb-h1"},
-                                         NewsRun{"zb-v"}),
-                         [](const testing::TestParamInfo<NewsRun> &one) {
-                           std::string name =
-                               one.param.schedule +
-                               (one.param.recompute == RecomputeChoice::Always ? "_recompute" : "");
-                           for (char &letter : name)
-                             letter = letter == '-' ? '_' : letter;
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, OwnNews,
+    testing::Values(NewsRun{"gpipe"}, NewsRun{"1f1b"}, NewsRun{"1f1b", RecomputeChoice::Always},
+                    NewsRun{"zb-h1"}, NewsRun{"zb-v"}, NewsRun{"1f1b", RecomputeChoice::Never, 2}),
+    [](const testing::TestParamInfo<NewsRun> &one) {
+      std::string name = one.param.schedule +
+                         (one.param.recompute == RecomputeChoice::Always ? "_recompute" : "") +
+                         (one.param.dynamic ? "_dynamic" : "");
+      for (char &letter : name)
+        letter = letter == '-' ? '_' : letter;
+      return name;
+    });
 
 /// The list of a result's values of micro-batches.
 TEST(OwnNewsOfInference, ACallMakesOne) {
