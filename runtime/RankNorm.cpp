@@ -4,7 +4,6 @@
 #include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
 #include "runtime/RankTraining.h"
-#include "runtime/training/GradientMessage.h"
 #include "runtime/training/GradientNorm.h"
 #include "runtime/training/LossCount.h"
 #include "runtime/training/RootScale.h"
