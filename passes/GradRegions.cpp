@@ -6,6 +6,7 @@
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/ReturnedArgument.h"
+#include "passes/WholeForms.h"
 #include "passes/analysis/MemoryTypes.h"
 #include "passes/analysis/OperatorFacts.h"
 
@@ -80,24 +81,12 @@ Treatment treatmentOf(const Node *node) {
   return writes || makes ? Treatment::Computes : Treatment::Nothing;
 }
 
-/// Whether the result is a view of the first argument, never that argument itself.
-bool isView(const Node *node) {
-  const c10::FunctionSchema *schema = node->maybeSchema();
-  if (!schema || schema->arguments().empty() || schema->returns().size() != 1 ||
-      node->kind() == c10::aten::detach || mayReturnArgument(node))
-    return false;
-  const c10::AliasInfo *given = schema->arguments()[0].alias_info();
-  const c10::AliasInfo *made = schema->returns()[0].alias_info();
-  return given && made && !made->isWrite() && given->beforeSets() == made->beforeSets();
-}
-
 /// One part without gradients, from the node before which it begins.
 struct Region {
   Node *begin;
   std::unordered_set<const Value *> inside = {};            // values that it defines
   std::unordered_set<const Value *> bare = {};              // of these, those without a graph
   std::unordered_map<const Value *, Value *> detached = {}; // only looked up
-  std::unordered_map<const Value *, Value *> whole = {};    // of bare ones; only looked up
 };
 
 class GradRegions {
@@ -199,7 +188,7 @@ private:
     for (size_t i = 0; i < given.size(); ++i) {
       Value *read;
       if (asksWhatIsRequired(node, i)) {
-        read = wholeFormOf(given[i], region);
+        read = forms_.of(given[i]);
         isDone &= isBare(read, region);
       } else {
         read = bareFormOf(given[i], node, region);
@@ -229,7 +218,7 @@ private:
 
   /// Where the operator returns its first argument itself, or one of a list, the result keeps that
   /// one's graph. Only a run shows whether it does.
-  static void keepReturned(Node *node, Value *argument, Region &region) {
+  void keepReturned(Node *node, Value *argument, Region &region) {
     std::vector<Given> given = {{argument, node->input(0)}};
     if (!isTensor(*argument->type())) { // bareFormOf made a list of another one
       given.clear();
@@ -245,7 +234,7 @@ private:
   }
 
   /// Of `given` the tensor that `made` is; `made` if it is a new one.
-  static Value *chosen(Node *node, Value *made, const std::vector<Given> &given, Region &region) {
+  Value *chosen(Node *node, Value *made, const std::vector<Given> &given, Region &region) {
     Value *result = made;
     for (const auto &[whole, bare] : given)
       if (whole != bare)
@@ -254,13 +243,13 @@ private:
     region.inside.insert(result);
     if (result != made) {
       region.detached[result] = made;
-      region.whole[made] = result;
+      forms_.addChosen(made, result);
     }
     return result;
   }
 
   /// The same for each element of a list: the operator made it of a list of as many tensors.
-  static Value *chosenOfList(Node *node, const std::vector<Given> &given, Region &region) {
+  Value *chosenOfList(Node *node, const std::vector<Given> &given, Region &region) {
     torch::jit::Graph &graph = *node->owningGraph();
     Node *unpack = graph.create(c10::prim::ListUnpack, {node->output()}, given.size());
     graph.insertNode(unpack)->copyMetadata(node);
@@ -309,23 +298,6 @@ private:
     return list->output();
   }
 
-  /// The value as PyTorch has it in the region. There, too, a view of a tensor that requires
-  /// gradients requires them.
-  static Value *wholeFormOf(Value *value, Region &region) {
-    if (const auto known = region.whole.find(value); known != region.whole.end())
-      return known->second;
-    Node *node = value->node();
-    if (!region.bare.count(value) || !isView(node))
-      return value;
-    Value *viewed = wholeFormOf(node->input(0), region);
-    if (viewed == node->input(0))
-      return value;
-    Node *view = node->owningGraph()->createClone(node, [](Value *input) { return input; });
-    view->replaceInput(0, viewed);
-    view->insertAfter(node)->copyMetadata(node);
-    return region.whole[value] = view->output();
-  }
-
   /// A tensor that the region made, a constant, or a buffer: state gets no graph.
   bool isBare(Value *value, const Region &region) const {
     if (region.bare.count(value) || value->node()->kind() == c10::prim::Constant)
@@ -348,7 +320,7 @@ private:
   }
 
   /// One per tensor and region, where both begin to exist.
-  static Value *detached(Value *value, Node *user, Region &region) {
+  Value *detached(Value *value, Node *user, Region &region) {
     Value *&known = region.detached[value];
     if (known)
       return known;
@@ -361,7 +333,7 @@ private:
       node->insertAfter(value->node());
     node->copyMetadata(user);
     region.bare.insert(node->output());
-    region.whole[node->output()] = value;
+    forms_.addDetached(node->output(), value);
     return known = node->output();
   }
 
@@ -385,6 +357,7 @@ private:
 
   Model &model_;
   bool changed_ = false;
+  WholeForms forms_; // of all regions: a later one may use views of an earlier one
   std::unordered_set<const Value *> initial_; // answers that are the initial mode
   std::vector<Node *> setters_;
 };
