@@ -5,6 +5,7 @@
 #include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
+#include "passes/GradModeSwitch.h"
 #include "passes/ReturnedArgument.h"
 #include "passes/WholeForms.h"
 #include "passes/analysis/MemoryTypes.h"
@@ -163,6 +164,8 @@ private:
   }
 
   llvm::Error visit(Node *node, GradMode mode, Region *region) {
+    if (switchesGradientsOff(node)) // of an earlier run of this
+      return llvm::Error::success();
     for (Block *inner : node->blocks()) {
       GradMode after = mode;
       TRY(walk(*inner, after, region));
@@ -180,9 +183,11 @@ private:
   llvm::Error withoutGraph(Node *node, Region &region) {
     if (treatmentOf(node) != Treatment::Computes)
       return llvm::Error::success();
-    if (node->kind() == c10::aten::lstm) // rounds by the mode, and not by what its tensors require
-      return refuseWith(Refusal::LstmWithoutGradients, describeNode(node));
     changed_ = true;
+    if (asksForGradMode(node)) {
+      computeInMode(node, region);
+      return llvm::Error::success();
+    }
     const std::vector<Value *> given = node->inputs().vec();
     bool isDone = true;
     for (size_t i = 0; i < given.size(); ++i) {
@@ -209,6 +214,16 @@ private:
     if (mayReturnArgument(node) && node->outputs().size() == 1 && given[0] != node->input(0))
       keepReturned(node, given[0], region);
     return llvm::Error::success();
+  }
+
+  /// Its results have no graph, whatever it reads.
+  void computeInMode(Node *node, Region &region) {
+    for (size_t i = 0; i < node->inputs().size(); ++i)
+      node->replaceInput(i, forms_.of(node->input(i)));
+    for (const Value *output : switchGradientsOff(node)->outputs()) {
+      region.inside.insert(output);
+      region.bare.insert(output);
+    }
   }
 
   /// A tensor that the operator was given, and the bare form that it reads now.
