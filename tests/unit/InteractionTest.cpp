@@ -35,8 +35,8 @@ Affected affectedIn(llvm::function_ref<at::Tensor(const at::Tensor &, const at::
   const auto runAll = [&](std::vector<std::vector<Values>> experiments, const RunRules &) {
     std::vector<llvm::Expected<std::vector<c10::IValue>>> results;
     for (const std::vector<Values> &calls : experiments)
-      results.push_back(std::vector<c10::IValue>{
-          loss(calls.back()[0].toTensor(), calls.back()[1].toTensor())});
+      results.push_back(
+          std::vector<c10::IValue>{loss(calls.back()[0].toTensor(), calls.back()[1].toTensor())});
     return results;
   };
   return {affectOthers(both, way(values, false, true), runAll),
@@ -66,7 +66,7 @@ TEST(Interaction, TermsOfASumDoNotAffectEachOther) {
   EXPECT_EQ(found.bySecond, std::optional(false));
 }
 
-/// No way cuts such an argument alone: what the other one is cut for would not be.
+/// So a way that cuts such an argument alone loses to the one that cuts both.
 TEST(Interaction, NothingAffectsWhatNoResultFollows) {
   const Affected found =
       affectedIn([](const at::Tensor &x, const at::Tensor &) { return x.square().mean(); });
