@@ -173,8 +173,10 @@ private:
         return refuseWith(Refusal::GradMode, describeNode(node),
                           "a mode that depends on which branch runs");
     }
-    if (!region)
+    if (!region) {
+      readLeaves(node);
       return llvm::Error::success();
+    }
     region->inside.insert(node->outputs().begin(), node->outputs().end());
     return withoutGraph(node, *region);
   }
@@ -207,6 +209,7 @@ private:
     const c10::FunctionSchema &schema = node->schema();
     for (size_t r = 0; r < node->outputs().size(); ++r) {
       region.bare.insert(node->output(r));
+      made_.insert(node->output(r));
       if (const std::optional<size_t> written = writtenAs(schema, r);
           written && given[*written] != node->input(*written))
         node->output(r)->replaceAllUsesWith(given[*written]); // the tensor, with its graph
@@ -214,6 +217,32 @@ private:
     if (mayReturnArgument(node) && node->outputs().size() == 1 && given[0] != node->input(0))
       keepReturned(node, given[0], region);
     return llvm::Error::success();
+  }
+
+  /// In PyTorch, a view that a region made is a leaf that requires what its tensor does. Behind the
+  /// region, too, operators ask for that. The gradient of the leaf goes nowhere.
+  void readLeaves(Node *node) {
+    for (size_t i = 0; i < node->inputs().size(); ++i) {
+      Value *given = node->input(i);
+      const Node *maker = given->node();
+      const bool isPart =
+          maker->kind() == c10::prim::ListUnpack || maker->kind() == c10::aten::__getitem__;
+      if (!isTensor(*given->type()) || !made_.count(isPart ? maker->input(0) : given) ||
+          !asksWhatIsRequired(node, i))
+        continue;
+      if (Value *whole = forms_.of(given); whole != given)
+        node->replaceInput(i, leafOf(whole));
+    }
+  }
+
+  Value *leafOf(Value *whole) {
+    Value *&known = leaves_[whole];
+    if (known)
+      return known;
+    Node *maker = whole->node();
+    Node *view = maker->owningGraph()->create(c10::Symbol::aten("alias"), {whole});
+    view->insertAfter(maker)->copyMetadata(maker);
+    return known = switchGradientsOff(view)->output();
   }
 
   /// Its results have no graph, whatever it reads.
@@ -322,6 +351,11 @@ private:
     return read && (read->isNone() || (read->isTensor() && !read->toTensor().requires_grad()));
   }
 
+  bool isArgument(const Value *value) const {
+    return value->node()->kind() == c10::prim::Param &&
+           value->node()->owningBlock() == model_.graph->block();
+  }
+
   /// Whether the list may have other elements than at first.
   static bool isChanged(const Value *list) {
     return llvm::any_of(list->uses(), [](const torch::jit::Use &use) {
@@ -348,7 +382,8 @@ private:
       node->insertAfter(value->node());
     node->copyMetadata(user);
     region.bare.insert(node->output());
-    forms_.addDetached(node->output(), value);
+    if (!isArgument(value)) // those require no gradients
+      forms_.addDetached(node->output(), value);
     return known = node->output();
   }
 
@@ -372,7 +407,10 @@ private:
 
   Model &model_;
   bool changed_ = false;
-  WholeForms forms_; // of all regions: a later one may use views of an earlier one
+  // Of all regions: what follows may use views that an earlier one made.
+  WholeForms forms_;
+  std::unordered_set<const Value *> made_; // without a graph
+  std::unordered_map<const Value *, Value *> leaves_;
   std::unordered_set<const Value *> initial_; // answers that are the initial mode
   std::vector<Node *> setters_;
 };

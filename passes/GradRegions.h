@@ -36,6 +36,9 @@ namespace pipec {
 ///       t = linear(x, w)          =>   %t1 = aten::linear(%x, %w)
 ///                                      %t  = aten::detach(%t1)
 ///
+/// Behind the part, PyTorch has such a view as a leaf that requires gradients, which go nowhere.
+/// Products there read one.
+///
 /// An LSTM chooses by the mode (asksForGradMode). It alone runs with gradients switched off
 /// (GradModeSwitch.h).
 llvm::Expected<bool> lowerGradRegions(Model &model);

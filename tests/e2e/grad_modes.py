@@ -427,6 +427,25 @@ class Reshaped(nn.Module):
         return mse(self.c(torch.tanh(self.b(h))) - t.transpose(0, 1)) + mse(self.kernel)
 
 
+class Behind(nn.Module):
+    """Views that a part without gradients made are factors behind it: leaves that require gradients, which go nowhere."""
+
+    def __init__(self, w: int = 8):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(w, w), nn.Linear(w, w), nn.Linear(w, w)
+        self.table, self.packed = nn.Parameter(torch.randn(w, w)), nn.Parameter(torch.randn(2 * w, w))
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.a(x)
+        with torch.no_grad():
+            factor = self.table.t()
+            k, v = self.packed.chunk(2)
+        y = self.b(h)
+        turned = y.transpose(0, 1)
+        t = torch.matmul(turned, factor) + functional.linear(turned, k)
+        return mse(self.c(torch.tanh(y)) - t.transpose(0, 1) - v[0]) + mse(self.table) + mse(self.packed)
+
+
 class Lstms(nn.Module):
     """LSTMs without gradients: a frozen one, and one that reads and has what requires gradients."""
 
@@ -566,6 +585,9 @@ class GradModes(e2e.Case):
 
     def testFactorsThatAreReshaped(self):
         self.trains(self.made(Reshaped, torch.randn(10, 5, 8)), ["--stages", 2], ["--stages", 3])
+
+    def testFactorsBehindThePart(self):
+        self.trains(self.made(Behind, torch.randn(10, 5, 8)), ["--stages", 2], ["--stages", 3])
 
     def testAnLstm(self):
         self.trains(self.made(Lstms, torch.randn(10, 3, 6)), ["--stages", 2], ["--stages", 3])
