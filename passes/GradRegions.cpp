@@ -7,6 +7,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "passes/GradModeSwitch.h"
 #include "passes/ReturnedArgument.h"
+#include "passes/Treatment.h"
 #include "passes/WholeForms.h"
 #include "passes/analysis/MemoryTypes.h"
 #include "passes/analysis/OperatorFacts.h"
@@ -54,33 +55,6 @@ std::optional<c10::IValue> attributeRead(Node *node, const Value *self, const c1
 
 /// Initial: on in a training, but for the test runs of forwards.
 enum class GradMode { Initial, On, Off };
-
-/// How an operator treats tensors that it is given.
-enum class Treatment {
-  Nothing,  // it makes none and changes none: sizes, numbers
-  HandsOn,  // containers, control flow, and changes of a tensor's form
-  Computes, // its results have a graph if its arguments have one
-};
-
-Treatment treatmentOf(const Node *node) {
-  const c10::FunctionSchema *schema = node->maybeSchema();
-  if (!schema || !node->blocks().empty() || node->kind() == c10::prim::SetAttr ||
-      node->kind() == c10::prim::TupleUnpack || node->kind() == c10::prim::TupleIndex)
-    return Treatment::HandsOn;
-  bool writes = false, writesOut = false;
-  for (const c10::Argument &argument : schema->arguments()) {
-    const bool isWritten = argument.alias_info() && argument.alias_info()->isWrite();
-    if (argument.type()->hasFreeVariables() || (isWritten && !isTensor(*argument.type())))
-      return Treatment::HandsOn;
-    writes |= isWritten;
-    writesOut |= isWritten && argument.kwarg_only();
-  }
-  if (writes && !writesOut && node->kind().is_aten() && mayChangeForm(node))
-    return Treatment::HandsOn;
-  const bool makes = llvm::any_of(
-      node->outputs(), [](const Value *output) { return holdsTensors(*output->type()); });
-  return writes || makes ? Treatment::Computes : Treatment::Nothing;
-}
 
 /// One part without gradients, from the node before which it begins.
 struct Region {
