@@ -18,7 +18,7 @@ using torch::jit::Node;
 using torch::jit::Value;
 
 /// The memory of an operator's result.
-enum class Memory {
+enum class ResultMemory {
   Own,        // its own, or it is the argument itself
   View,       // that of the first argument
   ViewOrCopy, // that of the first argument if the strides allow it
@@ -35,24 +35,25 @@ bool declaresView(const c10::FunctionSchema &schema) {
   return given->beforeSets() == element.beforeSets();
 }
 
-Memory memoryOf(const Node *node) {
+ResultMemory resultMemoryOf(const Node *node) {
   const c10::FunctionSchema *schema = node->maybeSchema();
   if (!schema || !node->kind().is_aten() || node->kind() == c10::aten::detach ||
       node->inputs().empty() || schema->returns().size() != 1 ||
       node->input(0)->type()->kind() != c10::TypeKind::TensorType)
-    return Memory::Own;
-  const Memory known = StringSwitch<Memory>(node->kind().toUnqualString())
-                           .Cases({"reshape", "reshape_as", "flatten", "ravel"}, Memory::ViewOrCopy)
-                           .Cases({"adjoint", "matrix_H", "real", "conj", "positive"}, Memory::View)
-                           .Cases({"atleast_1d", "atleast_2d", "atleast_3d"}, Memory::View)
-                           .Default(Memory::Own);
-  if (known != Memory::Own || mayReturnArgument(node))
+    return ResultMemory::Own;
+  const ResultMemory known =
+      StringSwitch<ResultMemory>(node->kind().toUnqualString())
+          .Cases({"reshape", "reshape_as", "flatten", "ravel"}, ResultMemory::ViewOrCopy)
+          .Cases({"adjoint", "matrix_H", "real", "conj", "positive"}, ResultMemory::View)
+          .Cases({"atleast_1d", "atleast_2d", "atleast_3d"}, ResultMemory::View)
+          .Default(ResultMemory::Own);
+  if (known != ResultMemory::Own || mayReturnArgument(node))
     return known;
-  return declaresView(*schema) ? Memory::View : Memory::Own;
+  return declaresView(*schema) ? ResultMemory::View : ResultMemory::Own;
 }
 
 /// Whether the results are the arguments, or parts of them.
-bool handsOn(const Node *node) {
+bool passesOn(const Node *node) {
   switch (node->kind()) {
   case c10::prim::ListConstruct:
   case c10::prim::ListUnpack:
@@ -70,7 +71,7 @@ bool handsOn(const Node *node) {
 }
 
 /// Whether an operator changes the list.
-bool isWritten(const Value *value) {
+bool isWrittenList(const Value *value) {
   return value->type()->kind() == c10::TypeKind::ListType &&
          llvm::any_of(value->uses(), [](const torch::jit::Use &use) {
            const c10::FunctionSchema *schema = use.user->maybeSchema();
@@ -156,7 +157,7 @@ Node *viewOrCopy(Node *node, Value *whole) {
 void WholeForms::addDetached(const Value *value, Value *whole) { sameAs_[value] = whole; }
 
 void WholeForms::addChosen(Value *made, Value *chosen) {
-  if (memoryOf(made->node()) != Memory::Own) {
+  if (resultMemoryOf(made->node()) != ResultMemory::Own) {
     sameAs_[chosen] = made;
     return;
   }
@@ -169,24 +170,24 @@ Value *WholeForms::of(Value *value) {
     return known->second;
   if (const auto same = sameAs_.find(value); same != sameAs_.end())
     return of(same->second);
-  if (!holdsTensors(*value->type()) || isWritten(value))
+  if (!holdsTensors(*value->type()) || isWrittenList(value))
     return value;
   Node *node = value->node();
   if (node->kind() == c10::prim::If)
     return ofBranches(value);
-  const Memory memory = memoryOf(node);
-  if (memory == Memory::Own && !handsOn(node))
+  const ResultMemory memory = resultMemoryOf(node);
+  if (memory == ResultMemory::Own && !passesOn(node))
     return value;
   std::vector<Value *> wholes;
   bool isSame = true;
-  for (Value *input : memory == Memory::Own ? node->inputs() : node->inputs().slice(0, 1)) {
+  for (Value *input : memory == ResultMemory::Own ? node->inputs() : node->inputs().slice(0, 1)) {
     wholes.push_back(of(input));
     isSame &= wholes.back() == input;
   }
   if (isSame)
     return forms_[value] = value;
-  Node *form = memory == Memory::ViewOrCopy ? viewOrCopy(node, wholes[0])
-                                            : copyWith(node, wholes)->insertAfter(node);
+  Node *form = memory == ResultMemory::ViewOrCopy ? viewOrCopy(node, wholes[0])
+                                                  : copyWith(node, wholes)->insertAfter(node);
   for (size_t i = 0; i < node->outputs().size(); ++i)
     forms_[node->output(i)] = form->output(i);
   return forms_.at(value);
