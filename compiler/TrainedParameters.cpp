@@ -38,12 +38,16 @@ llvm::Error refuseOverlaps(const torch::jit::Module &module) {
   std::vector<at::Tensor> tensors;
   std::vector<std::string> names;
   std::set<const void *> seen;
-  for (const auto &[name, value] : module.named_attributes(/*recurse=*/true))
-    if (value.isTensor() && value.toTensor().defined() &&
-        seen.insert(value.toTensor().unsafeGetTensorImpl()).second) {
-      tensors.push_back(value.toTensor());
-      names.push_back(name);
-    }
+  for (const auto &attribute : module.named_attributes(/*recurse=*/true))
+    forEachTensor(attribute.value, [&](const at::Tensor &tensor) {
+      // A trained one in a container is a parameter under its own name, or was refused.
+      const bool counts =
+          attribute.value.isTensor() || (tensor.defined() && !tensor.requires_grad());
+      if (counts && tensor.defined() && seen.insert(tensor.unsafeGetTensorImpl()).second) {
+        tensors.push_back(tensor);
+        names.push_back(attribute.name);
+      }
+    });
   const std::vector<int64_t> storages = storageIds(tensors);
   std::map<int64_t, std::vector<size_t>> byMemory;
   for (size_t i = 0; i < tensors.size(); ++i)
