@@ -4,9 +4,11 @@
 # RUN: %refused parameters-of-one-memory pipe-compile %t.pt --train --at b --inputs f32[2,4] -o %t.pipe --cost analytic
 # RUN: %python %s %t.pt InTuple
 # RUN: %refused parameters-of-one-memory pipe-compile %t.pt --train --at b --inputs f32[2,4] -o %t.pipe --cost analytic
+# RUN: %python %s %t.pt InObject
+# RUN: %refused parameters-of-one-memory pipe-compile %t.pt --train --at b --inputs f32[2,4] -o %t.pipe --cost analytic
 # RUN: %python %s %t.pt InDict
 # RUN: %refused parameters-of-one-memory pipe-compile %t.pt --train --at b --inputs f32[2,4] -o %t.pipe --cost analytic
-"""A parameter is the transpose of another one's memory, or a list, tuple or dict holds a part of a parameter."""
+"""A parameter is the transpose of another one's memory, or a list, tuple, dict or object holds a part of a parameter."""
 import sys
 from typing import Dict, List, Tuple
 
@@ -75,5 +77,20 @@ class InDict(Parts):
         return (self.b(self.a(x)) * self.held["row"]).mean()
 
 
-made = {"Model": Model, "InList": InList, "InTuple": InTuple, "InDict": InDict}[sys.argv[2]]()
+@torch.jit.script
+class Holder:
+    def __init__(self, row: Tensor):
+        self.row = row
+
+
+class InObject(Parts):
+    def __init__(self):
+        super().__init__()
+        self.held = Holder(self.row())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (self.b(self.a(x)) * self.held.row).mean()
+
+
+made = {"Model": Model, "InList": InList, "InTuple": InTuple, "InDict": InDict, "InObject": InObject}[sys.argv[2]]()
 torch.jit.save(torch.jit.script(made), sys.argv[1])
