@@ -33,17 +33,34 @@ std::map<std::string, std::vector<PortRef>> usesByName(const Plan &plan) {
   return uses;
 }
 
+/// The tensors of an attribute, also those of an object whose class is no module. `objects`: those
+/// seen so far, because an object may hold itself.
+void forEachHeldTensor(const c10::IValue &value, std::set<const void *> &objects,
+                       llvm::function_ref<void(const at::Tensor &)> visit) {
+  if (!value.isObject())
+    return forEachTensor(value, visit);
+  const c10::ivalue::Object &object = value.toObjectRef();
+  if (object.type()->is_module() || !objects.insert(&object).second)
+    return;
+  for (const c10::IValue &slot : object.slots())
+    forEachHeldTensor(slot, objects, visit);
+}
+
 /// Stages that have memory of their own would train two tensors of one memory apart.
 llvm::Error refuseOverlaps(const torch::jit::Module &module) {
   std::vector<at::Tensor> tensors;
   std::vector<std::string> names;
-  std::set<const void *> seen;
-  for (const auto &[name, value] : module.named_attributes(/*recurse=*/true))
-    if (value.isTensor() && value.toTensor().defined() &&
-        seen.insert(value.toTensor().unsafeGetTensorImpl()).second) {
-      tensors.push_back(value.toTensor());
-      names.push_back(name);
-    }
+  std::set<const void *> seen, objects;
+  for (const auto &attribute : module.named_attributes(/*recurse=*/true))
+    forEachHeldTensor(attribute.value, objects, [&](const at::Tensor &tensor) {
+      // A trained one in a container is a parameter under its own name, or was refused.
+      const bool counts =
+          attribute.value.isTensor() || (tensor.defined() && !tensor.requires_grad());
+      if (counts && tensor.defined() && seen.insert(tensor.unsafeGetTensorImpl()).second) {
+        tensors.push_back(tensor);
+        names.push_back(attribute.name);
+      }
+    });
   const std::vector<int64_t> storages = storageIds(tensors);
   std::map<int64_t, std::vector<size_t>> byMemory;
   for (size_t i = 0; i < tensors.size(); ++i)
@@ -56,16 +73,27 @@ llvm::Error refuseOverlaps(const torch::jit::Module &module) {
   return llvm::Error::success();
 }
 
+bool isTrainedTensor(const at::Tensor &tensor) {
+  return tensor.defined() && tensor.requires_grad();
+}
+
 /// Neither an optimizer nor a gradient has a name for them.
-llvm::Error refuseTrainedContainers(const StagedModel &model) {
-  for (const Attribute &attribute : model.attributes) {
-    bool isTrained = false;
-    if (!attribute.value.isTensor())
-      forEachTensor(attribute.value, [&](const at::Tensor &tensor) {
-        isTrained = isTrained || (tensor.defined() && tensor.requires_grad());
-      });
-    if (isTrained)
-      return refuseWith(Refusal::TrainedContainer, attribute.name, attribute.value.tagKind());
+llvm::Error refuseTrainedContainers(const StagedModel &model, const torch::jit::Module &module) {
+  auto refuse = [](const std::string &name, const c10::IValue &value) {
+    return refuseWith(Refusal::TrainedContainer, name, value.tagKind());
+  };
+  for (const Attribute &attribute : model.attributes)
+    if (!attribute.value.isTensor() && llvm::any_of(tensorsIn(attribute.value), isTrainedTensor))
+      return refuse(attribute.name, attribute.value);
+  // The model has their parts, as attributes of their own.
+  for (const auto &attribute : module.named_attributes(/*recurse=*/true)) {
+    bool holdsTrained = false;
+    std::set<const void *> objects;
+    if (attribute.value.isObject())
+      forEachHeldTensor(attribute.value, objects,
+                        [&](const at::Tensor &tensor) { holdsTrained |= isTrainedTensor(tensor); });
+    if (holdsTrained)
+      return refuse(attribute.name, attribute.value);
   }
   return llvm::Error::success();
 }
@@ -76,7 +104,7 @@ llvm::Expected<TrainingPlan> trainingPlanOf(const StagedModel &model, const Plan
                                             const LossLeaves &loss, SourceCopies &copies) {
   const torch::jit::Module source = TRY(copies.next(Prints::Removed));
   const std::vector<TrainedTensor> tensors = trainedTensors(source);
-  TRY(refuseTrainedContainers(model));
+  TRY(refuseTrainedContainers(model, source));
   TRY(refuseOverlaps(source));
   const std::map<std::string, std::vector<PortRef>> uses = usesByName(plan);
   TrainingPlan training;

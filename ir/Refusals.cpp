@@ -93,11 +93,10 @@ constexpr RefusalRow kRefusals[] = {
     {Refusal::ParametersOfOneMemory, "parameters-of-one-memory",
      "--train: {} and {} are different tensors of one memory, and at least one of them is trained",
      "compute one of them from the other in forward",
-     "A parameter and another parameter or buffer are different tensors of one memory: a view, or "
-     "the "
-     "same elements twice. An update of one changes the other in PyTorch, but stages have memory "
-     "of "
-     "their own. A parameter with several names is one tensor and trains."},
+     "A parameter and another parameter, a buffer, or a tensor in a list, tuple, dict or object of "
+     "a module are different tensors of one memory: a view, or the same elements twice. An update "
+     "of one changes the other in PyTorch, but stages have memory of their own. A parameter with "
+     "several names is one tensor and trains."},
     {Refusal::TrainedContainer, "trained-container",
      "--train: {} is a {} that holds trained tensors",
      "make each of them a parameter of a module and use that in forward, or turn their "

@@ -52,53 +52,68 @@ bool SameTensors::add(const Value *value, const Value *from) {
   return makers.size() != before;
 }
 
-void SameTensors::visit(const Block &block) {
+bool SameTensors::visit(const Block &block) {
+  bool changed = false;
   for (const Node *node : block.nodes()) {
     if (node->kind() == c10::prim::If)
-      visitIf(*node);
+      changed |= visitIf(*node);
     else if (node->kind() == c10::prim::Loop)
-      visitLoop(*node);
+      changed |= visitLoop(*node);
     else
-      visitOperator(*node);
+      changed |= visitOperator(*node);
   }
+  return changed;
 }
 
-void SameTensors::visitIf(const Node &node) {
+bool SameTensors::visitIf(const Node &node) {
+  bool changed = false;
   for (const Block *block : node.blocks()) {
-    visit(*block);
+    changed |= visit(*block);
     for (size_t i = 0; i < node.outputs().size(); ++i)
-      add(node.output(i), block->outputs()[i]);
+      changed |= add(node.output(i), block->outputs()[i]);
   }
+  return changed;
 }
 
 /// A Loop's inputs are the most iterations, the first condition and the carried values. Its body
 /// has the number of the iteration and the carried values, and returns the next condition and the
 /// carried values.
-void SameTensors::visitLoop(const Node &node) {
+bool SameTensors::visitLoop(const Node &node) {
   const Block &body = *node.blocks()[0];
+  bool changed = false;
   for (size_t i = 0; i < node.outputs().size(); ++i)
-    add(body.inputs()[i + 1], node.inputs()[i + 2]);
-  for (bool changed = true; changed;) {
-    visit(body);
-    changed = false;
-    for (size_t i = 0; i < node.outputs().size(); ++i)
-      changed |= add(body.inputs()[i + 1], body.outputs()[i + 1]);
+    changed |= add(body.inputs()[i + 1], node.inputs()[i + 2]);
+  changed |= visit(body);
+  for (size_t i = 0; i < node.outputs().size(); ++i) {
+    changed |= add(body.inputs()[i + 1], body.outputs()[i + 1]);
+    changed |= add(node.output(i), body.inputs()[i + 1]);
   }
-  for (size_t i = 0; i < node.outputs().size(); ++i)
-    add(node.output(i), body.inputs()[i + 1]);
+  return changed;
 }
 
 /// An operator that writes into a container puts its other arguments there; one that writes into a
 /// tensor returns it.
-void SameTensors::visitOperator(const Node &node) {
+bool SameTensors::visitOperator(const Node &node) {
   const bool all = handsOn(node), first = mayReturnArgument(&node) || isMutable(node);
+  bool changed = false;
   for (const Value *output : node.outputs())
     for (size_t i = 0; i < node.inputs().size(); ++i)
       if (all || (first && i == 0))
-        add(output, node.inputs()[i]);
-  if (all && isMutable(node))
+        changed |= add(output, node.inputs()[i]);
+  if (all && (isMutable(node) || node.kind() == c10::prim::SetAttr))
     for (const Value *input : node.inputs().slice(1))
-      add(node.inputs()[0], input);
+      changed |= put(input, node.inputs()[0]);
+  return changed;
+}
+
+/// Into every container that it may be: what was made of one of these before, a list with it or a
+/// branch's result, holds the value as well, and gets it when its operator is visited again.
+bool SameTensors::put(const Value *value, const Value *container) {
+  bool changed = false;
+  for (const Value *maker : makersOf(container))
+    if (mayHold(*maker->type()))
+      changed |= add(maker, value);
+  return changed;
 }
 
 } // namespace pipec

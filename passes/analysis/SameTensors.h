@@ -18,7 +18,10 @@ namespace pipec {
 class SameTensors {
 public:
   /// Of a flat graph; values that operators of these blocks make.
-  explicit SameTensors(const torch::jit::Block &block) { visit(block); }
+  explicit SameTensors(const torch::jit::Block &block) {
+    while (visit(block)) {
+    }
+  }
 
   /// Whether one value may be, or hold, a tensor that the other one is or holds.
   bool maybe(const torch::jit::Value *a, const torch::jit::Value *b) const;
@@ -30,12 +33,13 @@ private:
   using Makers = std::set<const Value *>; // the values whose operators may have made its tensors
 
   Makers makersOf(const Value *value) const;
-  /// True if more is known of `value` now.
+  // All return true if more is known now.
   bool add(const Value *value, const Value *from);
-  void visit(const Block &block);
-  void visitIf(const Node &node);
-  void visitLoop(const Node &node);
-  void visitOperator(const Node &node);
+  bool put(const Value *value, const Value *container);
+  bool visit(const Block &block);
+  bool visitIf(const Node &node);
+  bool visitLoop(const Node &node);
+  bool visitOperator(const Node &node);
 
   llvm::DenseMap<const Value *, Makers> makers_; // only looked up; not in it: the value itself
 };

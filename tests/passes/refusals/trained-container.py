@@ -1,6 +1,8 @@
-# RUN: %python %s %t.pt
+# RUN: %python %s %t.pt Model
 # RUN: %refused trained-container pipe-compile %t.pt --train --at b --inputs f32[2,4] -o %t.pipe --cost analytic
-"""Trained tensors that only a list holds."""
+# RUN: %python %s %t.pt InObject
+# RUN: %refused trained-container pipe-compile %t.pt --train --at b --inputs f32[2,4] -o %t.pipe --cost analytic
+"""Trained tensors that only a list holds, and a parameter that an object holds, too."""
 import sys
 from typing import List
 
@@ -22,4 +24,21 @@ class Model(nn.Module):
         return self.b(x).mean()
 
 
-torch.jit.save(torch.jit.script(Model()), sys.argv[1])
+@torch.jit.script
+class Holder:
+    def __init__(self, bias: Tensor):
+        self.bias = bias
+
+
+class InObject(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.held = Holder(self.a.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (self.b(torch.tanh(self.a(x))) * self.held.bias).mean()
+
+
+made = {"Model": Model, "InObject": InObject}[sys.argv[2]]()
+torch.jit.save(torch.jit.script(made), sys.argv[1])
