@@ -1,13 +1,13 @@
 #include "ir/schedule/Timing.h"
 
 #include "ir/schedule/ForwardOnly.h"
+#include "ir/schedule/RankQueue.h"
 #include "ir/schedule/TableCheck.h"
 #include "ir/support/Error.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
-#include <deque>
 #include <map>
 
 namespace pipec {
@@ -24,7 +24,8 @@ class Timer {
 public:
   Timer(const Schedule &schedule, const ScheduleCosts &costs, const TableShape &shape,
         PairRule pairs)
-      : schedule_(schedule), costs_(costs), shape_(shape), pairs_(pairs) {
+      : schedule_(schedule), costs_(costs), shape_(shape), pairs_(pairs),
+        awake_(schedule.ranks.size()) {
     const size_t cells = shape.stages * static_cast<size_t>(shape.microBatches);
     forwardEnd_.assign(cells, kNotYet);
     backwardEnd_.assign(shape.backward ? cells : 0, kNotYet);
@@ -47,15 +48,8 @@ public:
     for (size_t r = 0; r < ranks; ++r)
       timing_.ranks[r].resize(schedule_.ranks[r].size());
     // A rank runs until it waits, and the end of what it waits for wakes it.
-    isAwake_.assign(ranks, true);
-    for (size_t r = 0; r < ranks; ++r)
-      awake_.push_back(r);
-    while (!awake_.empty()) {
-      const size_t r = awake_.front();
-      awake_.pop_front();
-      isAwake_[r] = false;
-      advance(r);
-    }
+    while (!awake_.empty())
+      advance(awake_.take());
     for (size_t r = 0; r < ranks; ++r)
       if (next_[r] < schedule_.ranks[r].size())
         return deadlock(r);
@@ -150,25 +144,18 @@ private:
     }
   }
 
-  void wake(size_t rank) {
-    if (isAwake_[rank])
-      return;
-    isAwake_[rank] = true;
-    awake_.push_back(rank);
-  }
-
   /// Wakes the ranks that read the result of `action`, as forEachProducer says.
   void wakeReaders(const Action &action) {
     if (action.kind == ActionKind::Forward) {
       if (action.stage + 1 < shape_.stages)
-        wake(shape_.rankOfStage[action.stage + 1]);
+        awake_.add(shape_.rankOfStage[action.stage + 1]);
       for (size_t to : skipsOut_[action.stage])
-        wake(shape_.rankOfStage[to]);
+        awake_.add(shape_.rankOfStage[to]);
     } else if (action.kind == ActionKind::FullBackward || action.kind == ActionKind::InputGrad) {
       if (action.stage > 0)
-        wake(shape_.rankOfStage[action.stage - 1]);
+        awake_.add(shape_.rankOfStage[action.stage - 1]);
       for (size_t from : skipsIn_[action.stage])
-        wake(shape_.rankOfStage[from]);
+        awake_.add(shape_.rankOfStage[from]);
     }
   }
 
@@ -255,8 +242,7 @@ private:
   std::vector<int64_t> forwardEnd_, backwardEnd_; // per cell; kNotYet
   std::vector<size_t> next_;                      // per rank
   std::vector<int64_t> free_, held_;
-  std::vector<bool> isAwake_;
-  std::deque<size_t> awake_; // ranks to advance
+  RankQueue awake_; // ranks to advance
 };
 
 } // namespace

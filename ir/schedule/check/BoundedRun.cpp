@@ -1,10 +1,10 @@
 #include "ir/schedule/check/BoundedRun.h"
 
+#include "ir/schedule/RankQueue.h"
 #include "ir/schedule/check/RankReader.h"
 #include "ir/support/Error.h"
 #include "llvm/ADT/STLExtras.h"
 
-#include <deque>
 #include <optional>
 
 namespace pipec {
@@ -14,20 +14,14 @@ class BoundedRun {
 public:
   explicit BoundedRun(const Program &program)
       : program_(program), waiting_(program.lanes.size(), 0), next_(program.ranks.size(), 0),
-        queued_(program.ranks.size(), true), groups_(program.groups.size()) {
+        runnable_(program.ranks.size()), groups_(program.groups.size()) {
     for (size_t g = 0; g < groups_.size(); ++g)
       groups_[g].here.assign(program.groups[g].size(), false);
   }
 
   llvm::Error run() {
-    for (size_t r = 0; r < program_.ranks.size(); ++r)
-      runnable_.push_back(r);
-    while (!runnable_.empty()) {
-      const size_t rank = runnable_.front();
-      runnable_.pop_front();
-      queued_[rank] = false;
-      advance(rank);
-    }
+    while (!runnable_.empty())
+      advance(runnable_.take());
     for (size_t r = 0; r < program_.ranks.size(); ++r)
       if (next_[r] < program_.ranks[r].size())
         return deadlock(r);
@@ -40,14 +34,6 @@ private:
     std::vector<bool> here;
     size_t count = 0;
   };
-
-  /// Queues a rank that may have waited for this event.
-  void wake(size_t rank) {
-    if (queued_[rank])
-      return;
-    queued_[rank] = true;
-    runnable_.push_back(rank);
-  }
 
   /// The rank that must move before `op` can run, or nothing if it can run.
   std::optional<size_t> waitsFor(const Op &op) const {
@@ -80,7 +66,7 @@ private:
         return;
       waiting_[op.lane] += op.kind == OpKind::Send ? 1 : -1;
       const Lane &lane = program_.lanes[op.lane];
-      wake(op.kind == OpKind::Send ? lane.to : lane.from);
+      runnable_.add(op.kind == OpKind::Send ? lane.to : lane.from);
     }
   }
 
@@ -101,7 +87,7 @@ private:
     for (size_t other : members)
       if (other != rank) {
         ++next_[other];
-        wake(other);
+        runnable_.add(other);
       }
     return true;
   }
@@ -123,8 +109,7 @@ private:
   const Program &program_;
   std::vector<size_t> waiting_; // per lane: messages sent and not taken
   std::vector<size_t> next_;    // per rank: the op it is at
-  std::deque<size_t> runnable_;
-  std::vector<bool> queued_; // per rank: in runnable_
+  RankQueue runnable_;          // they may have waited for what happened
   std::vector<GroupState> groups_;
 };
 
