@@ -1,8 +1,10 @@
 #include "runtime/DynamicOrder.h"
 
 #include "ir/support/Check.h"
+#include "llvm/ADT/SmallSet.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 namespace pipec {
@@ -155,7 +157,13 @@ void DynamicOrder::begin() {
   open_.assign(open_.size(), 0);
   for (size_t i = 0; i < missing_.size(); ++i)
     if (missing_[i] == 0)
-      ready_.insert(rankOf(i));
+      ready_.push_back(rankOf(i));
+  llvm::sort(ready_, std::greater<>());
+}
+
+void DynamicOrder::makeReady(size_t step) {
+  const Rank rank = rankOf(step);
+  ready_.insert(llvm::lower_bound(ready_, rank, std::greater<>()), rank);
 }
 
 DynamicOrder::Rank DynamicOrder::rankOf(size_t step) const {
@@ -176,18 +184,18 @@ bool DynamicOrder::mayStart(size_t step, llvm::function_ref<bool(size_t lane)> h
     return open_[of.stage] < inFlight_;
   std::vector<size_t> &untaken = untaken_[of.stage];
   llvm::erase_if(untaken, [&](size_t s) { return !holds(program_.steps[s].lane); });
-  std::set<int64_t> microBatches;
+  llvm::SmallSet<int64_t, 16> microBatches;
   for (size_t s : untaken)
     microBatches.insert(program_.steps[s].microBatch);
   return microBatches.size() < inFlight_;
 }
 
 std::optional<size_t> DynamicOrder::next(llvm::function_ref<bool(size_t lane)> holds) {
-  for (auto rank = ready_.begin(); rank != ready_.end(); ++rank) {
-    const size_t step = rank->step;
+  for (size_t i = ready_.size(); i-- > 0;) {
+    const size_t step = ready_[i].step;
     if (!mayStart(step, holds))
       continue;
-    ready_.erase(rank);
+    ready_.erase(ready_.begin() + static_cast<ptrdiff_t>(i));
     if (program_.steps[step].kind == OpKind::Forward)
       ++open_[program_.steps[step].stage];
     return step;
@@ -204,7 +212,7 @@ void DynamicOrder::done(size_t step) {
     untaken_[of.stage].push_back(step);
   for (size_t later : after_[step])
     if (--missing_[later] == 0)
-      ready_.insert(rankOf(later));
+      makeReady(later);
 }
 
 } // namespace pipec

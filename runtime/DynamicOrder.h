@@ -5,7 +5,7 @@
 #include "runtime/RankProgram.h"
 
 #include <optional>
-#include <set>
+#include <vector>
 
 namespace pipec {
 
@@ -53,6 +53,7 @@ private:
   void orderStages();
   void orderTail();
   Rank rankOf(size_t step) const;
+  void makeReady(size_t step);
   bool mayStart(size_t step, llvm::function_ref<bool(size_t lane)> holds);
 
   const RankProgram &program_;
@@ -63,7 +64,7 @@ private:
   std::vector<bool> isLast_;                // by step: it ends the backward of its micro-batch
 
   std::vector<size_t> missing_; // by step: how many of before_ are not done
-  std::set<Rank> ready_;
+  std::vector<Rank> ready_;     // descending: the next one is at the end
   size_t left_ = 0;
   std::vector<std::vector<size_t>> untaken_; // by stage: lanes with values for other ranks
   std::vector<size_t> open_;                 // by stage: micro-batches in flight, of a training

@@ -24,6 +24,7 @@ struct StepData {
   std::vector<MicroBatchRange> runs; // of replica 0: the runs of this step so far, this one last;
                                      // empty: an inference, which has one run
   std::vector<std::vector<c10::IValue>> inputs; // [micro-batch][argument]; read only
+  std::vector<int64_t> samples;                 // [micro-batch]
   std::vector<std::vector<c10::IValue>> leaves; // [micro-batch][leaf]
   TrainingData training;
   std::atomic<bool> failed = false; // a rank that sees it starts nothing more

@@ -162,13 +162,13 @@ llvm::Expected<c10::IValue> Pipeline::infer(const std::vector<c10::IValue> &inpu
                      "call step(), or load an artifact that was compiled for inference");
   TRY(impl.usableAgain());
   BatchParts parts = TRY(impl.split(inputs));
-  llvm::Error error = impl.runBatch(parts, inputs, stats);
+  llvm::Error error = impl.runBatch(std::move(parts), inputs, stats);
   std::optional<c10::IValue> result;
   if (!error) {
     StepData &data = impl.core->data;
     c10::AutoGradMode noGrad(false);
     llvm::Expected<c10::IValue> merged =
-        mergeOutputs(impl.core->artifact.plan.signature, data.leaves, parts.samples,
+        mergeOutputs(impl.core->artifact.plan.signature, data.leaves, data.samples,
                      stats ? &stats->warnings : nullptr);
     data.forgetLeaves();
     if (merged) {

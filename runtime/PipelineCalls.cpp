@@ -60,14 +60,16 @@ llvm::Expected<BatchParts> Pipeline::Impl::split(const std::vector<c10::IValue> 
     int64_t byBatch = TRY(microBatchNumber(plan, inputs, replicas()));
     number = byBatch;
   }
-  BatchParts parts = TRY(splitBatch(plan.signature, inputs, number, std::move(core->data.inputs)));
+  StepData &data = core->data;
+  BatchParts parts = TRY(splitBatch(plan.signature, inputs, number,
+                                    {std::move(data.inputs), std::move(data.samples)}));
   TRY(prepareFor(number));
   return parts;
 }
 
 llvm::Error Pipeline::Impl::runStep(const std::vector<c10::IValue> &inputs) {
   auto failedYet = [this] { return core->data.failed.load(); };
-  threads->run([core = core](size_t rank) { core->runRank(rank); }, failedYet, kGrace);
+  threads->run(runRanks, failedYet, kGrace);
   if (!failedYet())
     return llvm::Error::success();
   std::lock_guard<std::mutex> lock(core->mutex);
@@ -101,12 +103,13 @@ llvm::Error Pipeline::Impl::giveAway(c10::IValue &result) {
   return finishDevices();
 }
 
-/// Leaves are in the core's data afterwards.
-llvm::Error Pipeline::Impl::runBatch(BatchParts &parts, const std::vector<c10::IValue> &inputs,
+/// Leaves and numbers of samples are in the core's data afterwards.
+llvm::Error Pipeline::Impl::runBatch(BatchParts parts, const std::vector<c10::IValue> &inputs,
                                      StepStats *stats) {
   StepData &data = core->data;
   data.step = calls;
   data.inputs = std::move(parts.inputs);
+  data.samples = std::move(parts.samples);
   data.beginLeaves(microBatches, core->artifact.plan.signature.leaves.size());
   TRY(finishDevices()); // the caller's work on them may have made the inputs
   auto start = std::chrono::steady_clock::now();
@@ -167,8 +170,9 @@ llvm::Error Pipeline::Impl::usableAgain() {
 llvm::Error Pipeline::Impl::restore() {
   std::vector<size_t> inside = threads->unfinished();
   if (inside.empty())
-    inside = threads->run([core = core](size_t rank) { core->restoreRank(rank); },
-                          [] { return true; }, kGrace);
+    inside = threads->run(
+        RankThreads::jobOf([core = core](size_t rank) { core->restoreRank(rank); }),
+        [] { return true; }, kGrace);
   if (!inside.empty())
     return makeError(ExitCode::Other,
                      ranksInside(inside) +

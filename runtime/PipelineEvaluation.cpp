@@ -331,17 +331,18 @@ llvm::Expected<Evaluation> Pipeline::evaluate(const std::vector<c10::IValue> &in
                                      impl_->replicas(),
                  std::max<int64_t>(batchSizeOr(1, signature, inputs), 1));
   BatchParts parts = TRY(run.split(inputs));
-  llvm::Error error = run.runBatch(parts, inputs, nullptr);
+  llvm::Error error = run.runBatch(std::move(parts), inputs, nullptr);
   Evaluation result;
   if (!error) {
     const std::vector<std::vector<c10::IValue>> &leaves = run.core->data.leaves;
+    const std::vector<int64_t> &samples = run.core->data.samples;
     error = guardTorchError(ExitCode::Other, "merging the results", [&]() -> llvm::Error {
       c10::AutoGradMode noGrad(false);
       if (evaluation.loss)
-        TRY(addLoss(*evaluation.loss, leaves, parts.samples, *impl_->core->training, result));
-      for (int64_t samples : parts.samples)
-        result.samples += samples;
-      c10::IValue merged = TRY(mergeOutputs(signature, leaves, parts.samples));
+        TRY(addLoss(*evaluation.loss, leaves, samples, *impl_->core->training, result));
+      for (int64_t each : samples)
+        result.samples += each;
+      c10::IValue merged = TRY(mergeOutputs(signature, leaves, samples));
       TRY(run.giveAway(merged));
       result.outputs = ValueTree::of(merged);
       return llvm::Error::success();

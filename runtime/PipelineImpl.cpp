@@ -102,6 +102,7 @@ void Pipeline::Impl::startThreads(const PipelineOptions &options) {
           withGradients.emplace(count);
         serve();
       });
+  runRanks = RankThreads::jobOf([core = core](size_t rank) { core->runRank(rank); });
 }
 
 llvm::Expected<Pipeline> Pipeline::Impl::load(Artifact artifact, const PipelineOptions &options) {

@@ -21,6 +21,7 @@ struct Pipeline::Impl {
   std::atomic<bool> inUse = false; // by a call
   std::shared_ptr<PipelineCore> core;
   std::unique_ptr<RankThreads> threads;
+  RankThreads::Job runRanks; // of every step
   int threadsPerRank = 1;
   bool anyNumber = true;    // the schedule fits any number of micro-batches
   int64_t wanted = 0;       // micro-batches, of all replicas; 0: determined by the batch
@@ -49,7 +50,7 @@ struct Pipeline::Impl {
   llvm::Error runStep(const std::vector<c10::IValue> &inputs);
   llvm::Error finishDevices();
   llvm::Error giveAway(c10::IValue &result);
-  llvm::Error runBatch(BatchParts &parts, const std::vector<c10::IValue> &inputs, StepStats *stats);
+  llvm::Error runBatch(BatchParts parts, const std::vector<c10::IValue> &inputs, StepStats *stats);
   void measure(StepStats &stats, int64_t makespanNs);
   llvm::Error endCall(llvm::Error error);
   llvm::Error usableAgain();
@@ -61,8 +62,9 @@ struct Pipeline::Impl {
                             const std::vector<bool> &isFrozen,
                             const std::vector<std::unique_ptr<StageTraining>> &stages);
   llvm::Error canStep();
-  llvm::Error runBatches(std::vector<BatchParts> &batches, StepStats *stats);
-  llvm::Expected<TrainedStep> step(std::vector<BatchParts> batches, StepStats *stats);
+  llvm::Error runBatches(llvm::ArrayRef<int64_t> numbers, StepStats *stats);
+  llvm::Expected<TrainedStep> step(BatchParts parts, llvm::ArrayRef<int64_t> numbers,
+                                   StepStats *stats);
   llvm::Expected<BatchParts> given(const std::vector<std::vector<c10::IValue>> &cut);
   TrainingRecord record();
   // PipelineEvaluation.cpp

@@ -37,29 +37,28 @@ llvm::Error Pipeline::Impl::canStep() {
   return usableAgain();
 }
 
-/// One run of the program per batch. Leaves of all are in the core's data afterwards.
-llvm::Error Pipeline::Impl::runBatches(std::vector<BatchParts> &batches, StepStats *stats) {
+/// One run of the program per batch; numbers: of its micro-batches. Leaves of all are in the core's
+/// data afterwards.
+llvm::Error Pipeline::Impl::runBatches(llvm::ArrayRef<int64_t> numbers, StepStats *stats) {
   StepData &data = core->data;
   data.step = calls;
   data.runs.clear();
-  data.inputs = std::move(batches.front().inputs);
-  for (BatchParts &batch : llvm::MutableArrayRef<BatchParts>(batches).drop_front())
-    std::move(batch.inputs.begin(), batch.inputs.end(), std::back_inserter(data.inputs));
   data.beginLeaves(data.inputs.size(), core->artifact.plan.signature.leaves.size());
   StepStats all;
   int64_t begin = 0; // the first micro-batch of the run
-  for (size_t b = 0; b < batches.size(); ++b) {
-    const auto number = static_cast<int64_t>(batches[b].samples.size());
+  for (const int64_t &number : numbers) {
     TRY(prepareFor(number));
     data.runs.push_back({begin, number / replicas()});
-    data.isLast = b + 1 == batches.size();
+    data.isLast = &number == &numbers.back();
     TRY(finishDevices()); // the caller's work on them may have made the inputs
     const auto start = std::chrono::steady_clock::now();
     TRY(runStep(data.inputs[begin]));
     TRY(finishDevices());
-    StepStats one;
-    measure(one, (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1));
-    addStats(all, one);
+    if (stats) {
+      StepStats one;
+      measure(one, (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1));
+      addStats(all, one);
+    }
     begin += number;
   }
   if (stats)
@@ -68,26 +67,21 @@ llvm::Error Pipeline::Impl::runBatches(std::vector<BatchParts> &batches, StepSta
   return llvm::Error::success();
 }
 
-llvm::Expected<TrainedStep> Pipeline::Impl::step(std::vector<BatchParts> batches,
+llvm::Expected<TrainedStep> Pipeline::Impl::step(BatchParts parts, llvm::ArrayRef<int64_t> numbers,
                                                  StepStats *stats) {
-  TRY(checkAnySamples(batches));
-  const TrainingOptions &options = *core->training;
-  std::vector<int64_t> samples;
-  for (const BatchParts &batch : batches)
-    samples.insert(samples.end(), batch.samples.begin(), batch.samples.end());
+  TRY(checkAnySamples(parts));
+  const TrainingPlan &plan = *core->artifact.plan.training;
   if (std::exchange(training->mustVerifySplit, false))
-    TRY(checkSplitBackwards(core->artifact, batches.front().inputs.front()));
+    TRY(checkSplitBackwards(core->artifact, parts.inputs.front()));
+  core->data.inputs = std::move(parts.inputs);
+  core->data.samples = std::move(parts.samples);
   TrainingData &data = core->data.training;
-  data = TrainingData();
-  data.scales = training->scalesOf(*core->artifact.plan.training, samples);
+  data.scales = training->scalesOf(plan, core->data.samples, std::move(data.scales));
   const double learningRate = training->rates.at(calls);
   data.rateFactor = training->rates.factorAt(calls);
-  data.needsDense = training->needsDense;
-  data.clipNorm = options.clipNorm;
-  data.keepsGradients = options.keepGradients;
-  data.skipsNan = options.onNan == OnNan::Skip;
   data.mayDiverge = training->rates.optimizer && calls > 0 && training->skipped.inARow() == 0;
-  llvm::Error error = runBatches(batches, stats);
+  data.forgetFound();
+  llvm::Error error = runBatches(numbers, stats);
   for (auto &executor : core->executors)
     if (!error)
       error = executor->updateNorms();
@@ -96,13 +90,12 @@ llvm::Expected<TrainedStep> Pipeline::Impl::step(std::vector<BatchParts> batches
   core->data.isLast = true;
   if (error)
     return std::move(error);
-  std::vector<at::Tensor> losses;
-  losses.reserve(core->data.leaves.size());
-  for (const std::vector<c10::IValue> &leaves : core->data.leaves)
-    losses.push_back(leaves[core->artifact.plan.training->loss].toTensor());
+  LossSum loss;
+  for (size_t k = 0; k < core->data.leaves.size(); ++k)
+    loss.add(core->data.leaves[k][plan.loss].toTensor(), data.scales[k]);
   core->data.forgetLeaves();
-  TRY(training->skipped.note(data.skipped, options.mostSkipped));
-  return TrainedStep{totalLoss(losses, data.scales, data.count), data.gradientNorm.item<double>(),
+  TRY(training->skipped.note(data.skipped, core->training->mostSkipped));
+  return TrainedStep{loss.total(data.count), data.gradientNorm.item<double>(),
                      data.skipped ? 0 : learningRate, data.skipped};
 }
 
@@ -128,9 +121,8 @@ llvm::Expected<TrainedStep> Pipeline::step(const std::vector<c10::IValue> &input
   const Impl::Call call = TRY(Impl::Call::begin(impl_.get()));
   TRY(impl_->canStep());
   BatchParts parts = TRY(impl_->split(inputs));
-  std::vector<BatchParts> one;
-  one.push_back(std::move(parts));
-  return impl_->step(std::move(one), stats);
+  const auto number = static_cast<int64_t>(parts.inputs.size());
+  return impl_->step(std::move(parts), number, stats);
 }
 
 llvm::Expected<std::vector<c10::IValue>> Pipeline::bindTree(const ValueTree &arguments) const {
@@ -160,12 +152,15 @@ Pipeline::stepOnBatches(const std::vector<std::vector<c10::IValue>> &batches, St
   TRY(impl_->canStep());
   if (batches.empty())
     return makeError(ExitCode::Usage, "batches: expected at least 1, got 0");
-  std::vector<BatchParts> parts;
+  BatchParts all;
+  std::vector<int64_t> numbers;
   for (const std::vector<c10::IValue> &batch : batches) {
-    BatchParts cut = TRY(impl_->split(batch));
-    parts.push_back(std::move(cut));
+    BatchParts parts = TRY(impl_->split(batch));
+    numbers.push_back(static_cast<int64_t>(parts.inputs.size()));
+    std::move(parts.inputs.begin(), parts.inputs.end(), std::back_inserter(all.inputs));
+    all.samples.insert(all.samples.end(), parts.samples.begin(), parts.samples.end());
   }
-  llvm::Expected<TrainedStep> done = impl_->step(std::move(parts), stats);
+  llvm::Expected<TrainedStep> done = impl_->step(std::move(all), numbers, stats);
   if (done)
     impl_->training->given = 0;
   return done;
@@ -183,11 +178,10 @@ Pipeline::stepOnMicroBatches(const std::vector<std::vector<c10::IValue>> &microB
   const Impl::Call call = TRY(Impl::Call::begin(impl_.get()));
   TRY(impl_->canStep());
   BatchParts parts = TRY(impl_->given(microBatches));
-  std::vector<BatchParts> one;
-  one.push_back(std::move(parts));
-  llvm::Expected<TrainedStep> done = impl_->step(std::move(one), stats);
+  const auto number = static_cast<int64_t>(microBatches.size());
+  llvm::Expected<TrainedStep> done = impl_->step(std::move(parts), number, stats);
   if (done)
-    impl_->training->given = static_cast<int64_t>(microBatches.size());
+    impl_->training->given = number;
   return done;
 }
 

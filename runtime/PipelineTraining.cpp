@@ -48,7 +48,11 @@ llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
     return noBatchNorm();
   OptimizerSettings settings = TRY(optimizerSettings(options, names));
   training->rates.optimizer = settings.common;
-  training->needsDense = whatNeedsDense(settings.each);
+  TrainingData &data = core->data.training;
+  data.needsDense = whatNeedsDense(settings.each);
+  data.clipNorm = options.clipNorm;
+  data.keepsGradients = options.keepGradients;
+  data.skipsNan = options.onNan == OnNan::Skip;
   for (size_t k = 0; k < core->replicas; ++k)
     TRY(addOptimizers(settings, names, isFrozen, core->trainingsOf(k)));
   return llvm::Error::success();

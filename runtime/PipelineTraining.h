@@ -12,13 +12,14 @@ struct PipelineTraining {
   StepRates rates;
   SkippedSteps skipped;
   bool mustVerifySplit = false;
-  std::vector<std::string> needsDense; // of each parameter: see whatNeedsDense()
   LossReduction reduction = LossReduction::Mean;
   int64_t given = 0; // micro-batches of the last step, if the caller cut them; else 0
 
-  std::vector<at::Tensor> scalesOf(const TrainingPlan &plan,
-                                   const std::vector<int64_t> &samples) const {
-    return plan.count ? rootScalesOfSums(samples.size()) : rootScales(samples, reduction);
+  /// `memory`: the list of an earlier step, which is used again.
+  std::vector<at::Tensor> scalesOf(const TrainingPlan &plan, const std::vector<int64_t> &samples,
+                                   std::vector<at::Tensor> memory) const {
+    return plan.count ? rootScalesOfSums(samples.size(), std::move(memory))
+                      : rootScales(samples, reduction, std::move(memory));
   }
 };
 

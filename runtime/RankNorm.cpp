@@ -1,9 +1,9 @@
 // The numbers of a step: the norm of all gradients, the clipping by it, and whether the step
 // counts.
 #include "ir/TorchError.h"
+#include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
 #include "runtime/RankTraining.h"
-#include "runtime/training/GradientMessage.h"
 #include "runtime/training/GradientNorm.h"
 #include "runtime/training/LossCount.h"
 #include "runtime/training/RootScale.h"
@@ -20,24 +20,21 @@
 namespace pipec {
 
 llvm::Expected<double> RankTraining::totalCount(const Step &step) {
-  c10::IValue mine = TRY(countsMessage(known_[*plan_.training->count]));
-  const std::vector<c10::IValue> all = TRY(collectives_.gather(step.group, rank_, std::move(mine)));
-  return sumOfCounts(all);
+  const auto ended = atScopeEnd([&] { forgetMessages(); });
+  TRY(addCounts(known_[*plan_.training->count], message_));
+  TRY(gather(step));
+  return sumOfCounts(messages_);
 }
 
-/// Adds two values each to `mine`: the number of the parameter and its norm, or that of the
-/// micro-batch and its loss; and to `gradients` those that are clipped. Divides them by `count` if
+/// Adds two values each to message_: the number of the parameter and its norm, or that of the
+/// micro-batch and its loss; and to gradients_ those that are clipped. Divides them by `count` if
 /// there is one.
-llvm::Error RankTraining::collectNumbers(const TrainingData &data, std::optional<double> count,
-                                         std::vector<at::Tensor> &gradients,
-                                         std::vector<c10::IValue> &mine) {
+llvm::Error RankTraining::collectNumbers(const TrainingData &data, std::optional<double> count) {
   const TrainingPlan &training = *plan_.training;
   auto note = [&](int64_t number, at::Tensor value) {
-    mine.emplace_back(number);
-    mine.emplace_back(std::move(value));
+    message_.emplace_back(number);
+    message_.emplace_back(std::move(value));
   };
-  mine.reserve(2 * training.parameters.size());
-  gradients.reserve(training.parameters.size());
   for (size_t p = 0; p < training.parameters.size(); ++p)
     // Each copy of a weight is clipped; the norm counts one, that of the first stage.
     for (const PortRef &use : training.parameters[p].uses) {
@@ -50,8 +47,8 @@ llvm::Error RankTraining::collectNumbers(const TrainingData &data, std::optional
                       training.parameters[p].name));
       device().bring(gradient, device());
       if (count)
-        divideGradients({gradient}, *count);
-      gradients.push_back(gradient);
+        divideGradients(gradient, *count);
+      gradients_.push_back(gradient);
       if (use == training.owner(p, plan_.stages))
         note(static_cast<int64_t>(p), gradientNorm(gradient));
     }
@@ -83,30 +80,29 @@ llvm::Error RankTraining::norm(const Step &step,
     count = total;
   }
   isCounted_ = !count || isUsableCount(*count);
-  std::vector<c10::IValue> mine;
-  std::vector<at::Tensor> gradients;
+  const auto ended = atScopeEnd([&] {
+    forgetMessages();
+    gradients_.clear();
+  });
   TRY(guardTorchError(ExitCode::Other, "the norm of the gradients", [&]() -> llvm::Error {
     sumTransmitted();
-    return collectNumbers(data, isCounted_ ? count : std::nullopt, gradients, mine);
+    return collectNumbers(data, isCounted_ ? count : std::nullopt);
   }));
   forgetLeaves();
-  std::vector<c10::IValue> all =
-      TRY(collectives_.gather(step.group, rank_, tupleOf(std::move(mine))));
+  TRY(gather(step));
   return guardTorchError(ExitCode::Other, "the norm of the gradients", [&]() -> llvm::Error {
-    for (const c10::IValue &message : all) {
-      const auto &found = message.toTupleRef().elements();
+    for (const std::vector<c10::IValue> &found : messages_)
       for (size_t i = 0; i + 1 < found.size(); i += 2)
-        noteNumber(found[i].toInt(), found[i + 1].toTensor());
-    }
+        numbers_[found[i].toInt()] = found[i + 1].toTensor();
     isDecided_ = false;
     if (device().hasStreams()) {
-      total_ = normOf(numbers_);
+      total_ = totalNorm(numbers_.norms());
       isFinite_ = allFinite(numbers_);
     } else if (llvm::Error failed = decide(data)) {
       return failed;
     }
     if (!skips_ && data.clipNorm > 0)
-      clip(gradients, data);
+      clip(data);
     normed_ = device().mark();
     if (rank_ == 0) {
       data.count = count;
@@ -116,14 +112,14 @@ llvm::Error RankTraining::norm(const Step &step,
   });
 }
 
-void RankTraining::clip(const std::vector<at::Tensor> &gradients, const TrainingData &data) {
+void RankTraining::clip(const TrainingData &data) {
   if (data.keepsGradients)
     for (size_t s = 0; s < stages_.size(); ++s)
       if (isMine(s))
         stages_[s]->keepGradients();
   // Gradients of a step that will be skipped stay as they are.
   const at::Tensor factor = clipFactor(total_, data.clipNorm);
-  clipGradients(gradients,
+  clipGradients(gradients_,
                 isFinite_.defined() ? at::where(isFinite_, factor, at::ones_like(factor)) : factor);
 }
 

@@ -48,8 +48,8 @@ static c10::IValue leafPart(size_t leaf, int64_t microBatch, const c10::IValue &
                   value.isTensor() ? c10::IValue(value.toTensor().detach()) : value});
 }
 
-c10::IValue replicaMessage(StageTraining &stage, llvm::ArrayRef<size_t> attributes,
-                           const LeafValues &leaves, Device &device) {
+void addReplica(StageTraining &stage, llvm::ArrayRef<size_t> attributes, const LeafValues &leaves,
+                Device &device, std::vector<c10::IValue> &message) {
   std::vector<c10::IValue> gradients, ofLeaves;
   for (size_t attribute : attributes) {
     ReadyValue gradient{orNone(stage.gradient(attribute)), stage.ready()};
@@ -60,39 +60,38 @@ c10::IValue replicaMessage(StageTraining &stage, llvm::ArrayRef<size_t> attribut
   for (const auto &[leaf, values] : leaves)
     for (const auto &[microBatch, value] : values)
       ofLeaves.push_back(leafPart(leaf, microBatch, device.bring(value, device)));
-  return tupleOf({tupleOf(std::move(gradients)), tupleOf(std::move(ofLeaves))});
+  message.push_back(tupleOf(std::move(gradients)));
+  message.push_back(tupleOf(std::move(ofLeaves)));
 }
 
-void takeReplicas(llvm::ArrayRef<c10::IValue> messages, llvm::ArrayRef<size_t> attributes,
+void takeReplicas(const GatheredValues &messages, llvm::ArrayRef<size_t> attributes,
                   const Fence &ready, StageTraining &stage, LeafValues &known) {
   for (size_t k = 0; k < attributes.size(); ++k) {
     std::vector<ReadyTensor> parts; // in the order of replicas
-    for (const c10::IValue &message : messages)
-      if (const c10::IValue &part = message.toTupleRef().elements()[0].toTupleRef().elements()[k];
-          part.isTensor())
+    for (const std::vector<c10::IValue> &message : messages)
+      if (const c10::IValue &part = message[0].toTupleRef().elements()[k]; part.isTensor())
         parts.push_back({part.toTensor(), ready});
     stage.replace(attributes[k], parts);
   }
-  for (const c10::IValue &message : messages)
-    for (const c10::IValue &part : message.toTupleRef().elements()[1].toTupleRef().elements()) {
+  for (const std::vector<c10::IValue> &message : messages)
+    for (const c10::IValue &part : message[1].toTupleRef().elements()) {
       const auto &fields = part.toTupleRef().elements();
       noteValue(known[static_cast<size_t>(fields[0].toInt())], fields[1].toInt(), fields[2]);
     }
 }
 
-llvm::Expected<c10::IValue> countsMessage(const MicroBatchValues &values) {
-  std::vector<c10::IValue> counts;
+llvm::Error addCounts(const MicroBatchValues &values, std::vector<c10::IValue> &message) {
   for (const auto &[microBatch, value] : values) {
     double count = TRY(lossCount(value, static_cast<size_t>(microBatch)));
-    counts.push_back(count);
+    message.push_back(count);
   }
-  return tupleOf(std::move(counts));
+  return llvm::Error::success();
 }
 
-double sumOfCounts(llvm::ArrayRef<c10::IValue> messages) {
+double sumOfCounts(const GatheredValues &messages) {
   double total = 0;
-  for (const c10::IValue &message : messages)
-    for (const c10::IValue &count : message.toTupleRef().elements())
+  for (const std::vector<c10::IValue> &message : messages)
+    for (const c10::IValue &count : message)
       total += count.toDouble();
   return total;
 }

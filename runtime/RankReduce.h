@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/StageTraining.h"
+#include "runtime/transport/Collectives.h"
 
 #include <map>
 #include <utility>
@@ -28,19 +29,19 @@ std::vector<size_t> keptAttributes(const Plan &plan, size_t stage);
 /// Whether the gradients of other stages are added to a weight of this one.
 bool ownsSentWeight(const Plan &plan, size_t stage);
 
-/// The message of one replica: the gradients of these attributes, and the leaves that the stage
-/// makes. On the current stream of `device`, that of the stage.
-c10::IValue replicaMessage(StageTraining &stage, llvm::ArrayRef<size_t> attributes,
-                           const LeafValues &leaves, Device &device);
+/// Adds the message of one replica: the gradients of these attributes, and the leaves that the
+/// stage makes. On the current stream of `device`, that of the stage.
+void addReplica(StageTraining &stage, llvm::ArrayRef<size_t> attributes, const LeafValues &leaves,
+                Device &device, std::vector<c10::IValue> &message);
 
 /// Replaces the gradients by their sums over the messages of all replicas, in their order, and adds
 /// the leaves to `known`. `ready`: when the messages can be used.
-void takeReplicas(llvm::ArrayRef<c10::IValue> messages, llvm::ArrayRef<size_t> attributes,
+void takeReplicas(const GatheredValues &messages, llvm::ArrayRef<size_t> attributes,
                   const Fence &ready, StageTraining &stage, LeafValues &known);
 
-/// Of a loss that is a pair: the counts of a rank's micro-batches. Errors: those of lossCount.
-llvm::Expected<c10::IValue> countsMessage(const MicroBatchValues &values);
+/// Of a loss that is a pair: adds the counts of a rank's micro-batches. Errors: those of lossCount.
+llvm::Error addCounts(const MicroBatchValues &values, std::vector<c10::IValue> &message);
 /// The counts of all messages, added in their order.
-double sumOfCounts(llvm::ArrayRef<c10::IValue> messages);
+double sumOfCounts(const GatheredValues &messages);
 
 } // namespace pipec

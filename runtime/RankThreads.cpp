@@ -17,7 +17,7 @@ struct RankThreads::State {
   std::condition_variable wake;        // for the threads: a new job, or the end
   std::condition_variable done;        // for the owner
   std::atomic<uint64_t> jobNumber = 0; // changed under the mutex
-  std::shared_ptr<const std::function<void(size_t)>> job;
+  Job job;
   std::vector<uint64_t> finished; // per rank: number of the last job it did
   size_t started = 0;
   size_t ended = 0;
@@ -52,7 +52,7 @@ void RankThreads::State::serve(size_t rank) {
     wake.wait(lock, [&] { return stop || jobNumber > seen; });
     if (stop)
       return;
-    std::shared_ptr<const std::function<void(size_t)>> mine = job;
+    Job mine = job;
     lock.unlock();
     (*mine)(rank);
     mine.reset();
@@ -93,12 +93,11 @@ RankThreads::~RankThreads() {
   }
 }
 
-std::vector<size_t> RankThreads::run(std::function<void(size_t rank)> job,
-                                     const std::function<bool()> &failed,
+std::vector<size_t> RankThreads::run(Job job, const std::function<bool()> &failed,
                                      std::chrono::milliseconds grace) {
   std::unique_lock<std::mutex> lock(state_->mutex);
   PIPEC_ASSERT(state_->allFinished(), "a rank is still inside an earlier job");
-  state_->job = std::make_shared<const std::function<void(size_t)>>(std::move(job));
+  state_->job = std::move(job);
   ++state_->jobNumber;
   state_->wake.notify_all();
   state_->done.wait(lock, [&] { return state_->allFinished() || failed(); });

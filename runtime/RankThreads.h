@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace pipec {
@@ -23,10 +24,16 @@ public:
   RankThreads(const RankThreads &) = delete;
   RankThreads &operator=(const RankThreads &) = delete;
 
+  /// Shared with threads that may outlive their owner. One that is kept serves all steps.
+  using Job = std::shared_ptr<const std::function<void(size_t rank)>>;
+  static Job jobOf(std::function<void(size_t rank)> job) {
+    return std::make_shared<const std::function<void(size_t rank)>>(std::move(job));
+  }
+
   /// Runs job(rank) on every thread and waits until all are done. `failed` is called when a rank is
   /// done. Once it returns true, the other ranks get `grace`. Ranks that are not done then are
   /// returned, and no further job may run until unfinished() is empty.
-  std::vector<size_t> run(std::function<void(size_t rank)> job, const std::function<bool()> &failed,
+  std::vector<size_t> run(Job job, const std::function<bool()> &failed,
                           std::chrono::milliseconds grace);
 
   /// The ranks that are still inside the last job.

@@ -17,11 +17,31 @@ namespace pipec {
 
 namespace {
 
-/// The gradient of a stage's attribute as a part of a message, ready on the current stream.
-c10::IValue partOf(StageTraining &stage, size_t number, size_t attribute) {
+/// Adds the gradient of a stage's attribute to a message, ready on the current stream: two values,
+/// the number of the stage and the gradient.
+void addPart(StageTraining &stage, size_t number, size_t attribute,
+             std::vector<c10::IValue> &message) {
   ReadyValue gradient{orNone(stage.gradient(attribute)), stage.ready()};
   stage.executor().receive(gradient);
-  return tupleOf({static_cast<int64_t>(number), std::move(gradient.value)});
+  message.emplace_back(static_cast<int64_t>(number));
+  message.push_back(std::move(gradient.value));
+}
+
+/// A stage has one part: a later one of the same stage replaces it.
+void setPart(std::vector<ReadyTensor> &parts, ReadyTensor part) {
+  const auto at =
+      llvm::find_if(parts, [&](const ReadyTensor &each) { return each.stage <= part.stage; });
+  if (at != parts.end() && at->stage == part.stage)
+    *at = std::move(part);
+  else
+    parts.insert(at, std::move(part));
+}
+
+void setParts(at::ArrayRef<c10::IValue> message, const Fence &ready,
+              std::vector<ReadyTensor> &parts) {
+  for (size_t i = 0; i + 1 < message.size(); i += 2)
+    if (message[i + 1].isTensor())
+      setPart(parts, {message[i + 1].toTensor(), ready, static_cast<size_t>(message[i].toInt())});
 }
 
 } // namespace
@@ -30,7 +50,7 @@ RankTraining::RankTraining(size_t rank, const Plan &plan,
                            const std::vector<std::unique_ptr<StageTraining>> &stages,
                            Collectives &collectives)
     : rank_(rank), planRank_(rank % plan.ranks), plan_(plan), stages_(stages),
-      collectives_(collectives) {
+      collectives_(collectives), arrived_(plan.channels.size()) {
   for (const StagePlan &stage : plan.stages) {
     std::vector<size_t> &ports = trainedPort_.emplace_back(stage.attributes.size());
     for (size_t a = 0; a < ports.size(); ++a)
@@ -42,16 +62,29 @@ RankTraining::RankTraining(size_t rank, const Plan &plan,
         if (const std::string &name = plan.stages[use.stage].attributes[a].name;
             name == parameter.name || llvm::is_contained(parameter.otherNames, name))
           trainedPort_[use.stage][a] = use.port;
+  for (size_t c = 0; c < plan.channels.size(); ++c) {
+    const Channel &channel = plan.channels[c];
+    if (channel.kind != Channel::Kind::Weight || !isMine(channel.from.stage) ||
+        !carriesGradient(plan, channel))
+      continue;
+    const PortRef owner{channel.from.stage, trainedPort(channel.from)};
+    auto known = llvm::find_if(sentWeights_,
+                               [&](const SentWeight &weight) { return weight.owner == owner; });
+    if (known == sentWeights_.end())
+      known = sentWeights_.insert(known, SentWeight{owner, {}});
+    known->channels.push_back(c);
+  }
   while (mainStage_ + 1 < plan.stages.size() && !isMine(mainStage_))
     ++mainStage_;
 }
 
 void RankTraining::begin() {
-  arrived_.clear();
+  for (Parts &parts : arrived_)
+    parts.clear();
   mine_.clear();
   forgetLeaves();
   isSummed_ = false;
-  forgetNumbers();
+  numbers_.clear();
   total_ = isFinite_ = at::Tensor();
   isDecided_ = true;
   normed_ = Fence();
@@ -130,25 +163,22 @@ void RankTraining::takeWeight(size_t channel, const c10::IValue &value, const Fe
     }
 }
 
-c10::IValue RankTraining::weightGradients(size_t channel) const {
-  std::vector<c10::IValue> parts;
+void RankTraining::addWeightGradients(size_t channel, std::vector<c10::IValue> &message) const {
   for (const PortRef &to : plan_.channels[channel].to)
     if (isMine(to.stage))
-      parts.push_back(partOf(*stages_[to.stage], to.stage, trainedPort(to)));
-  return tupleOf(std::move(parts));
+      addPart(*stages_[to.stage], to.stage, trainedPort(to), message);
 }
 
-void RankTraining::addParts(const c10::IValue &message, const Fence &ready, Parts &parts) const {
-  for (const c10::IValue &part : message.toTupleRef().elements()) {
-    const auto &elements = part.toTupleRef().elements();
-    if (elements[1].isTensor())
-      parts[static_cast<size_t>(elements[0].toInt())] = {elements[1].toTensor(), ready};
-  }
+c10::IValue RankTraining::weightGradients(size_t channel) const {
+  std::vector<c10::IValue> message;
+  message.reserve(2 * plan_.channels[channel].to.size());
+  addWeightGradients(channel, message);
+  return tupleOf(std::move(message));
 }
 
 void RankTraining::takeWeightGradients(size_t channel, const c10::IValue &message,
                                        const Fence &ready) {
-  addParts(message, ready, arrived_[channel]);
+  setParts(message.toTupleRef().elements().asArrayRef(), ready, arrived_[channel]);
 }
 
 /// Of weights that have one owner: its own gradient, those of readers on this rank, and those that
@@ -156,44 +186,28 @@ void RankTraining::takeWeightGradients(size_t channel, const c10::IValue &messag
 void RankTraining::sumTransmitted() {
   if (std::exchange(isSummed_, true))
     return;
-  // A stage that reads a weight by several names has a channel for each, with the same gradient.
-  std::map<std::pair<size_t, size_t>, Parts> all; // by owner stage and attribute
-  for (size_t c = 0; c < plan_.channels.size(); ++c) {
-    const Channel &channel = plan_.channels[c];
-    if (channel.kind != Channel::Kind::Weight || !isMine(channel.from.stage) ||
-        !carriesGradient(plan_, channel))
-      continue;
-    Parts &parts = all[{channel.from.stage, trainedPort(channel.from)}];
-    for (auto &[stage, part] : arrived_[c])
-      parts[stage] = part;
-    const c10::IValue ofOthers = weightGradients(c);
-    addParts(ofOthers, device().mark(), parts);
-  }
-  for (auto &[owner, parts] : all) {
-    const auto [stage, port] = owner;
+  for (const SentWeight &weight : sentWeights_) {
+    const auto summed = atScopeEnd([&] {
+      parts_.clear();
+      forgetMessages();
+    });
+    for (size_t c : weight.channels) {
+      for (const ReadyTensor &part : arrived_[c])
+        setPart(parts_, part);
+      addWeightGradients(c, message_);
+    }
+    setParts(message_, device().mark(), parts_);
+    const auto [stage, port] = weight.owner;
     if (stages_[stage]->gradient(port).defined())
-      parts[stage] = {stages_[stage]->gradient(port), {}};
-    stages_[stage]->share(port, parts);
+      setPart(parts_, {stages_[stage]->gradient(port), {}, stage});
+    stages_[stage]->replace(port, parts_);
   }
 }
 
-void RankTraining::noteNumber(int64_t number, const at::Tensor &value) {
-  if (spareNumbers_.empty() || numbers_.count(number)) {
-    numbers_[number] = value;
-    return;
-  }
-  StepNumbers::node_type node = spareNumbers_.extract(spareNumbers_.begin());
-  node.key() = number;
-  node.mapped() = value;
-  numbers_.insert(std::move(node));
-}
-
-/// Most steps have the same numbers, so their nodes serve the next step.
-void RankTraining::forgetNumbers() {
-  for (auto &[number, value] : numbers_)
-    value.reset();
-  spareNumbers_.merge(numbers_);
-  numbers_.clear();
+void RankTraining::forgetMessages() {
+  message_.clear();
+  for (std::vector<c10::IValue> &each : messages_)
+    each.clear();
 }
 
 void RankTraining::forgetLeaves() {
@@ -220,7 +234,7 @@ llvm::Error RankTraining::reduce(const Step &step,
   StageTraining &stage = *stages_[step.stage];
   const std::vector<size_t> kept = keptAttributes(plan_, step.stage);
   const std::unique_ptr<Device::Scope> stream = device().enter(main().stream());
-  c10::IValue mine;
+  const auto ended = atScopeEnd([&] { forgetMessages(); });
   TRY(guardTorchVoid(ExitCode::Other, "the gradients of replicas", [&] {
     if (ownsSentWeight(plan_, step.stage))
       sumTransmitted();
@@ -229,11 +243,11 @@ llvm::Error RankTraining::reduce(const Step &step,
     for (const auto &[leaf, values] : known_)
       if (makesLeaf(step.stage, leaf))
         made.emplace(leaf, values);
-    mine = replicaMessage(stage, kept, made, device());
+    addReplica(stage, kept, made, device(), message_);
   }));
-  const std::vector<c10::IValue> all = TRY(collectives_.gather(step.group, rank_, std::move(mine)));
+  TRY(gather(step));
   return guardTorchVoid(ExitCode::Other, "the gradients of replicas",
-                        [&] { takeReplicas(all, kept, device().mark(), stage, known_); });
+                        [&] { takeReplicas(messages_, kept, device().mark(), stage, known_); });
 }
 
 llvm::Error RankTraining::reduceTie(const Step &step) {
@@ -242,19 +256,20 @@ llvm::Error RankTraining::reduceTie(const Step &step) {
   for (const TrainedParameter &parameter : plan_.training->parameters) {
     if (parameter.uses.size() < 2 || !llvm::is_contained(tie.names, parameter.name))
       continue;
-    std::vector<c10::IValue> mine;
+    const auto ended = atScopeEnd([&] {
+      parts_.clear();
+      forgetMessages();
+    });
     for (const PortRef &use : parameter.uses)
       if (isMine(use.stage))
-        mine.push_back(partOf(*stages_[use.stage], use.stage, use.port));
-    std::vector<c10::IValue> all =
-        TRY(collectives_.gather(step.group, rank_, tupleOf(std::move(mine))));
-    Parts parts;
+        addPart(*stages_[use.stage], use.stage, use.port, message_);
+    TRY(gather(step));
     const Fence ready = device().mark();
-    for (const c10::IValue &message : all)
-      addParts(message, ready, parts);
+    for (const std::vector<c10::IValue> &message : messages_)
+      setParts(message, ready, parts_);
     for (const PortRef &use : parameter.uses)
       if (isMine(use.stage))
-        stages_[use.stage]->share(use.port, parts);
+        stages_[use.stage]->replace(use.port, parts_);
   }
   return llvm::Error::success();
 }

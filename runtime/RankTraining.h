@@ -8,7 +8,6 @@
 #include "runtime/training/StepNumbers.h"
 #include "runtime/transport/Collectives.h"
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -18,16 +17,24 @@ namespace pipec {
 /// The part of a step's data that trainings use. All ranks read it; rank 0 writes what it found
 /// when no other rank reads that any more.
 struct TrainingData {
-  std::vector<at::Tensor> scales;      // [micro-batch]: the gradient of the loss
-  double rateFactor = 0;               // see Optimizer::step
+  // Of all steps.
   std::vector<std::string> needsDense; // of each parameter: see whatNeedsDense(); empty: nothing
   double clipNorm = 0;                 // 0: no clipping
   bool keepsGradients = false;         // as they are before clipping
   bool skipsNan = false;               // false: a step that is not finite fails
-  bool mayDiverge = false;             // see judge()
-  std::optional<double> count; // found, of a loss that is a pair: the sum over micro-batches
-  at::Tensor gradientNorm;     // found
-  bool skipped = false;        // found: nothing was updated
+  // Of this step.
+  std::vector<at::Tensor> scales; // [micro-batch]: the gradient of the loss
+  double rateFactor = 0;          // see Optimizer::step
+  bool mayDiverge = false;        // see judge()
+  std::optional<double> count;    // found, of a loss that is a pair: the sum over micro-batches
+  at::Tensor gradientNorm;        // found
+  bool skipped = false;           // found: nothing was updated
+
+  void forgetFound() {
+    count.reset();
+    gradientNorm.reset();
+    skipped = false;
+  }
 };
 
 /// Belongs to the rank's thread. All referenced objects must outlive it.
@@ -89,24 +96,33 @@ public:
   StageTraining &stage(size_t index) { return *stages_[index]; }
 
 private:
-  using Parts = std::map<size_t, ReadyTensor>; // by stage
+  /// Gradients of one weight by stage, the last stage first: the order of their sum.
+  using Parts = std::vector<ReadyTensor>;
+  /// A weight of this rank's stage whose gradient gets those of other stages.
+  struct SentWeight {
+    PortRef owner;
+    std::vector<size_t> channels; // a reader that knows it by several names has several
+  };
   /// The attribute of the stage that has the gradient of this attribute's tensor.
   size_t trainedPort(const PortRef &port) const { return trainedPort_[port.stage][port.port]; }
-  void addParts(const c10::IValue &message, const Fence &ready, Parts &parts) const;
+  /// The gradients that this rank found for the weight of a channel, as a message.
+  void addWeightGradients(size_t channel, std::vector<c10::IValue> &message) const;
   void sumTransmitted();
   /// Adds those of this replica's micro-batches that `stage`, on this rank, makes.
   void noteLeaves(size_t stage, const std::vector<std::vector<c10::IValue>> &leaves);
   void forgetLeaves();
-  void noteNumber(int64_t number, const at::Tensor &value);
-  void forgetNumbers();
+  /// Gives message_ to the group: messages_ are those of all.
+  llvm::Error gather(const Step &step) {
+    return collectives_.gather(step.group, rank_, message_, messages_);
+  }
+  void forgetMessages();
   /// Of a loss that is a pair: the sum over all micro-batches.
   llvm::Expected<double> totalCount(const Step &step);
   bool makesLeaf(size_t stage, size_t leaf) const {
     return isMine(stage) && hasLeaf(plan_.stages[stage], leaf);
   }
-  llvm::Error collectNumbers(const TrainingData &data, std::optional<double> count,
-                             std::vector<at::Tensor> &gradients, std::vector<c10::IValue> &mine);
-  void clip(const std::vector<at::Tensor> &gradients, const TrainingData &data);
+  llvm::Error collectNumbers(const TrainingData &data, std::optional<double> count);
+  void clip(const TrainingData &data);
   llvm::Error decide(TrainingData &data);
   bool isMine(size_t stage) const { return plan_.stages[stage].rank == planRank_; }
   /// The stage on whose stream this rank does what concerns all of its stages.
@@ -119,19 +135,25 @@ private:
   const std::vector<std::unique_ptr<StageTraining>> &stages_;
   Collectives &collectives_;
   std::vector<std::vector<size_t>> trainedPort_; // per stage and attribute
-  std::map<size_t, Parts> arrived_;              // by weight channel
+  std::vector<SentWeight> sentWeights_;
   size_t mainStage_ = 0;
 
   // Of one backward at a time, else empty.
   std::vector<ValueGradients> ofOutputs_; // by output port
   std::vector<ValueGradients> ofInputs_;  // by input port
+  // Of one collective at a time, else empty.
+  std::vector<c10::IValue> message_;
+  GatheredValues messages_;
+  std::vector<at::Tensor> gradients_; // those to be clipped
+  Parts parts_;                       // of one sum
   // Of this step.
   std::vector<MicroBatchRange> mine_;
+  std::vector<Parts> arrived_; // by weight channel
   LeafValues known_;      // those that this rank knows
   bool isSummed_ = false; // sumTransmitted() has run
   // After NORM.
-  StepNumbers numbers_, spareNumbers_; // spareNumbers_: nodes without values
-  at::Tensor total_, isFinite_;        // isFinite_: on a device with streams until decide()
+  StepNumbers numbers_;
+  at::Tensor total_, isFinite_; // isFinite_: on a device with streams until decide()
   bool isDecided_ = true;
   bool isCounted_ = true; // the loss has no count, or one that it can be divided by
   Fence normed_;          // in the main stage's stream

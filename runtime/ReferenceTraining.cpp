@@ -271,7 +271,10 @@ llvm::Expected<TrainedStep> ReferenceTraining::endStep(const StepSums &sums, uin
   TrainedStep result;
   c10::AutoGradMode noGrad(false);
   norms.endStep();
-  result.loss = totalLoss(sums.losses, sums.scales, sums.count);
+  LossSum total;
+  for (size_t k = 0; k < sums.losses.size(); ++k)
+    total.add(sums.losses[k], sums.scales[k]);
+  result.loss = total.total(sums.count);
   const bool isCounted = !sums.count || isUsableCount(*sums.count);
   if (!isCounted && options.onNan == OnNan::Stop)
     return unusableCount(*sums.count);

@@ -49,34 +49,31 @@ llvm::Expected<std::unique_ptr<StageExecutor>> StageExecutor::load(const std::st
 }
 
 void StageExecutor::copyState() {
-  if (before_ || written_.empty())
+  if (before_.isTaken() || written_.empty())
     return;
-  before_.emplace(state(), writesStateInPlace_);
+  const auto copied = atScopeEnd([&] { state_.clear(); });
+  addState(state_);
+  before_.take(state_, writesStateInPlace_);
 }
 
 llvm::Error StageExecutor::restoreState() {
   forgetNorms();
-  if (!before_)
+  if (!before_.isTaken())
     return llvm::Error::success();
   llvm::Error error = guardTorchVoid(ExitCode::Other, title_ + ": restoring its state", [&] {
     std::unique_ptr<Device::Scope> stream = device_->enter(stream_);
-    setState(before_->restore());
+    setState(before_.restore());
   });
-  before_.reset();
+  before_.forget();
   return error;
 }
 
-void StageExecutor::keepResults(std::vector<c10::IValue> &outputs) const {
-  const std::vector<c10::IValue> state = this->state();
+void StageExecutor::keepResults(std::vector<c10::IValue> &outputs) {
+  const auto kept = atScopeEnd([&] { state_.clear(); });
+  addState(state_);
   for (size_t i = 0; i < std::min(outputs.size(), plan_->outputs.size()); ++i)
     if (!plan_->outputs[i].leaves.empty())
-      outputs[i] = apartFrom(outputs[i], state);
-}
-
-std::vector<c10::IValue> StageExecutor::state() const {
-  std::vector<c10::IValue> state;
-  addState(state);
-  return state;
+      outputs[i] = apartFrom(outputs[i], state_);
 }
 
 void StageExecutor::addState(std::vector<c10::IValue> &values) const {

@@ -77,7 +77,7 @@ public:
   /// successful call and drops the copy. restoreState ends a failed call and restores the state;
   /// the stage's stream must be idle. Errors: those of copying.
   void keepState() {
-    before_.reset();
+    before_.forget();
     forgetNorms();
   }
   llvm::Error restoreState();
@@ -98,7 +98,6 @@ private:
   std::vector<c10::IValue> bringAll(llvm::MutableArrayRef<ReadyValue> inputs);
   std::shared_ptr<const EnteredWeights> enteredWeights(llvm::ArrayRef<TapedAttribute> attributes,
                                                        WeightUses uses);
-  std::vector<c10::IValue> state() const;
   void setState(std::vector<c10::IValue> state);
   void copyState();
   void beginNorms();
@@ -106,7 +105,7 @@ private:
                         llvm::ArrayRef<TapedAttribute> attributes);
   void forgetNorms();
   /// Copies outputs that later micro-batches would change by writing the stage's state.
-  void keepResults(std::vector<c10::IValue> &outputs) const;
+  void keepResults(std::vector<c10::IValue> &outputs);
 
   StageExecutor(StageModule module, const StagePlan &plan, size_t index,
                 std::shared_ptr<Device> device);
@@ -131,7 +130,8 @@ private:
   std::map<int64_t, std::vector<std::pair<NormPorts, NormCall>>> normCalls_; // by micro-batch
   std::map<size_t, at::Tensor> countedBefore_;                               // by attribute
   std::vector<NormCall> normMemory_; // empty: memory of the next record()
-  std::optional<StateCopy> before_;  // of the call in progress
+  StateCopy before_;                 // of the call in progress
+  std::vector<c10::IValue> state_;   // empty: memory for a list of the state
 };
 
 } // namespace pipec

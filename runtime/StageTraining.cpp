@@ -219,13 +219,6 @@ Fence StageTraining::ready() {
   return executor_.device().mark();
 }
 
-void StageTraining::share(size_t attribute, const std::map<size_t, ReadyTensor> &parts) {
-  std::vector<ReadyTensor> ordered;
-  for (const auto &[stage, part] : llvm::reverse(parts))
-    ordered.push_back(part);
-  replace(attribute, ordered);
-}
-
 void StageTraining::replace(size_t attribute, llvm::ArrayRef<ReadyTensor> parts) {
   c10::AutoGradMode noGrad(false);
   Device &device = executor_.device();
@@ -268,7 +261,7 @@ llvm::Error StageTraining::checkOptimizerState(size_t attribute, const Optimizer
 llvm::Error StageTraining::optimize(double rateFactor, const Fence &ready) {
   if (owned_.empty())
     return llvm::Error::success();
-  return guardTorchVoid(ExitCode::Other, executor_.title() + ": the optimizer", [&] {
+  llvm::Error error = guardTorchVoid(ExitCode::Other, "the optimizer", [&] {
     std::unique_ptr<Device::Scope> stream = executor_.device().enter(executor_.stream());
     executor_.device().waitFor(ready);
     const auto updated = atScopeEnd([&] { updates_.clear(); });
@@ -276,6 +269,7 @@ llvm::Error StageTraining::optimize(double rateFactor, const Fence &ready) {
       updates_.push_back(sums_[attribute]);
     optimizer_.step(rateFactor, updates_);
   });
+  return error ? withContext(std::move(error), executor_.title()) : llvm::Error::success();
 }
 
 } // namespace pipec

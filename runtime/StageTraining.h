@@ -7,7 +7,6 @@
 #include "runtime/StageExecutor.h"
 #include "runtime/training/ParameterGroups.h"
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -18,6 +17,7 @@ namespace pipec {
 struct ReadyTensor {
   at::Tensor tensor;
   Fence ready;
+  size_t stage = 0; // in a sum over stages: the one that found it
 };
 
 /// The backward that a forward prepares for.
@@ -69,12 +69,10 @@ public:
   llvm::Error weightGradients(int64_t microBatch, std::pair<Fence, Fence> &busy);
 
   /// The gradient of an attribute, after all backwards: the sum over micro-batches of this stage,
-  /// and after share() of all stages that share it. Undefined: none.
+  /// and after replace() of all stages that share it. Undefined: none.
   const at::Tensor &gradient(size_t attribute) const { return sums_[attribute]; }
-  /// Replaces it by the sum over `parts`, which are by stage: added from the last stage to the
-  /// first. The result has memory of its own.
-  void share(size_t attribute, const std::map<size_t, ReadyTensor> &parts);
-  /// The same over `parts` in their order: those of replicas.
+  /// Replaces it by the sum over `parts` in their order: those of stages, from the last stage to
+  /// the first, or those of replicas. The result has memory of its own.
   void replace(size_t attribute, llvm::ArrayRef<ReadyTensor> parts);
   /// A fence after all work of the stage so far.
   Fence ready();

@@ -17,9 +17,11 @@ bool liesInPlainMemory(const at::Tensor &tensor) {
 
 } // namespace
 
-StateCopy::StateCopy(llvm::ArrayRef<c10::IValue> values, bool writtenInPlace) {
+void StateCopy::take(llvm::ArrayRef<c10::IValue> values, bool writtenInPlace) {
+  forget(); // of one that threw
   if (!writtenInPlace) {
     values_.assign(values.begin(), values.end());
+    isTaken_ = true;
     return;
   }
   at::NoGradGuard noGrad;
@@ -30,6 +32,14 @@ StateCopy::StateCopy(llvm::ArrayRef<c10::IValue> values, bool writtenInPlace) {
                                          }));
   for (Bytes &part : bytes_)
     part.copy = bytesOf(part.storage, part.begin, part.end).clone();
+  isTaken_ = true;
+}
+
+void StateCopy::forget() {
+  values_.clear();
+  shapes_.clear();
+  bytes_.clear();
+  isTaken_ = false;
 }
 
 at::Tensor StateCopy::keep(const at::Tensor &tensor) {
@@ -37,8 +47,8 @@ at::Tensor StateCopy::keep(const at::Tensor &tensor) {
     return tensor;
   if (!liesInPlainMemory(tensor))
     return tensor.clone();
-  shapes_.push_back({tensor, tensor.storage(), tensor.storage_offset(), tensor.sizes().vec(),
-                     tensor.strides().vec()});
+  shapes_.push_back({tensor, tensor.storage(), tensor.storage_offset(),
+                     at::DimVector(tensor.sizes()), at::DimVector(tensor.strides())});
   if (tensor.numel() == 0)
     return tensor;
   const auto [begin, end] = rangeOf(tensor);
@@ -58,8 +68,9 @@ std::vector<c10::IValue> StateCopy::restore() {
     bytesOf(part.storage, part.begin, part.end).copy_(part.copy);
   for (Shape &shape : shapes_)
     if (!shape.tensor.storage().is_alias_of(shape.storage) ||
-        shape.tensor.storage_offset() != shape.offset || shape.tensor.sizes() != shape.sizes ||
-        shape.tensor.strides() != shape.strides)
+        shape.tensor.storage_offset() != shape.offset ||
+        shape.tensor.sizes() != at::IntArrayRef(shape.sizes) ||
+        shape.tensor.strides() != at::IntArrayRef(shape.strides))
       shape.tensor.set_(shape.storage, shape.offset, shape.sizes, shape.strides);
   return std::move(values_);
 }

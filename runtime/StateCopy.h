@@ -3,6 +3,7 @@
 
 #include "llvm/ADT/ArrayRef.h"
 
+#include <ATen/core/DimVector.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 #include <c10/core/Storage.h>
@@ -13,23 +14,32 @@
 namespace pipec {
 
 /// The current state: tensors, numbers, containers, objects. Throws LibTorch's exceptions. Copies
-/// run on the current stream of the tensors' device.
+/// run on the current stream of the tensors' device. After forget() its memory serves another copy.
 class StateCopy {
 public:
-  /// `writtenInPlace`: the model may write into these tensors and containers, so their content is
-  /// copied. Otherwise it only replaces them, and keeping references to them is enough.
-  StateCopy(llvm::ArrayRef<c10::IValue> values, bool writtenInPlace);
+  StateCopy() = default;
+  StateCopy(llvm::ArrayRef<c10::IValue> values, bool writtenInPlace) {
+    take(values, writtenInPlace);
+  }
+
+  /// Makes the copy. `writtenInPlace`: the model may write into these tensors and containers, so
+  /// their content is copied. Otherwise it only replaces them, and keeping references to them is
+  /// enough.
+  void take(llvm::ArrayRef<c10::IValue> values, bool writtenInPlace);
+  /// Whether there is a complete copy.
+  bool isTaken() const { return isTaken_; }
 
   /// Restores the content in its original memory, because the bits of some operators depend on the
   /// addresses of their operands. Returns the values of the state in the same order.
   std::vector<c10::IValue> restore();
+  void forget();
 
 private:
   struct Shape {
     at::Tensor tensor;
     c10::Storage storage;
     int64_t offset;
-    std::vector<int64_t> sizes, strides;
+    at::DimVector sizes, strides;
   };
   /// The part of a storage that the state uses: several tensors may share one memory.
   struct Bytes {
@@ -43,6 +53,7 @@ private:
   std::vector<c10::IValue> values_;
   std::vector<Shape> shapes_;
   std::vector<Bytes> bytes_;
+  bool isTaken_ = false;
 };
 
 /// The same for a whole module: its buffers and other attributes, and those of its submodules.

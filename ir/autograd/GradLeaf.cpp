@@ -59,7 +59,7 @@ c10::IValue TensorDoor::enterAll(const c10::IValue &value, std::vector<GradLeaf>
     leaves.emplace_back();
     if (!mayHaveGradient(tensor))
       return tensor;
-    auto [known, isNew] = known_.try_emplace(tensor.unsafeGetTensorImpl());
+    auto [known, isNew] = entered_.try_emplace(tensor.unsafeGetTensorImpl());
     auto &[entered, leaf] = known->second;
     if (isNew) {
       kept_.push_back(tensor);
@@ -72,7 +72,7 @@ c10::IValue TensorDoor::enterAll(const c10::IValue &value, std::vector<GradLeaf>
 }
 
 void TensorDoor::beginLeaving() {
-  known_.clear();
+  entered_.clear();
   kept_.clear();
 }
 
@@ -82,17 +82,17 @@ c10::IValue TensorDoor::leaveAll(const c10::IValue &value, std::vector<ag::Edge>
     if (!mayHaveGradient(tensor))
       return tensor;
     edges.back() = ag::impl::gradient_edge(tensor);
-    auto [known, isNew] = known_.try_emplace(tensor.unsafeGetTensorImpl());
+    auto [known, isNew] = left_.try_emplace(tensor.unsafeGetTensorImpl());
+    at::Tensor &left = known->second;
     if (isNew) {
       kept_.push_back(tensor);
-      at::Tensor &left = known->second.first;
       // A write into what entered gives it another node.
       if (const auto came = came_.find(edges.back().function.get()); came != came_.end())
         left = at::Tensor(came->second.lock());
       if (!left.defined())
         left = tensor.detach().requires_grad_();
     }
-    return known->second.first;
+    return left;
   });
 }
 

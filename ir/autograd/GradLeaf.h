@@ -67,13 +67,17 @@ public:
 
   void clear() {
     beginLeaving();
+    left_.clear();
     came_.clear();
   }
 
 private:
   using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
 
-  llvm::SmallDenseMap<const void *, std::pair<at::Tensor, GradLeaf>, 4> known_; // only looked up
+  // By the address of what came; only looked up. Each map has as many tensors in every micro-batch:
+  // one that is emptied when it has few gives back the memory for many.
+  llvm::SmallDenseMap<const void *, std::pair<at::Tensor, GradLeaf>, 4> entered_;
+  llvm::SmallDenseMap<const void *, at::Tensor, 4> left_;
   llvm::SmallVector<at::Tensor, 4> kept_; // whose addresses are known
   // What came, by its leaf's node; only looked up. A stage may free it while it runs, and then no
   // later stage has it.

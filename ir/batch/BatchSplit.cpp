@@ -18,12 +18,12 @@ namespace {
 
 /// The whole batch as the only micro-batch. Inputs that the model writes are copies, as in
 /// splitInputs.
-std::vector<c10::IValue> whole(const Signature &signature, const std::vector<c10::IValue> &inputs) {
-  std::vector<c10::IValue> result = inputs;
-  for (size_t i = 0; i < result.size(); ++i)
+void setWhole(const Signature &signature, const std::vector<c10::IValue> &inputs,
+              std::vector<c10::IValue> &microBatch) {
+  microBatch = inputs;
+  for (size_t i = 0; i < microBatch.size(); ++i)
     if (signature.inputs[i].written)
-      result[i] = std::move(ownCopies(result[i]).front());
-  return result;
+      microBatch[i] = std::move(ownCopies(microBatch[i]).front());
 }
 
 /// Whether every tensor with dimensions has the size 0 in the first, which shows no dimension of
@@ -104,11 +104,12 @@ std::string listPerRow(const Signature &signature, const std::vector<c10::IValue
 
 llvm::Expected<BatchParts> splitBatch(const Signature &signature,
                                       const std::vector<c10::IValue> &inputs, int64_t microBatches,
-                                      std::vector<std::vector<c10::IValue>> memory) {
+                                      BatchParts memory) {
   if (inputs.size() != signature.inputs.size())
     return failf(ExitCode::Usage, "inputs: expected {}, got {}", signature.inputs.size(),
                  inputs.size());
-  BatchParts parts;
+  BatchParts parts = std::move(memory);
+  parts.samples.clear();
   // Compiled without an example, an artifact assumes that all arguments have a row per sample. One
   // micro-batch does not need this, so arguments whose sizes contradict the assumption still run.
   const bool assumed = signature.batchSize == 0;
@@ -121,12 +122,13 @@ llvm::Expected<BatchParts> splitBatch(const Signature &signature,
                                    "{}",
                                    listPerRow(signature, inputs), microBatches),
                        "pass --microbatches 1, or compile with --batch-dim");
-    parts.inputs.push_back(whole(signature, inputs));
+    parts.inputs.resize(1);
+    setWhole(signature, inputs, parts.inputs.front());
     parts.samples.push_back(batchSizeOr(1, signature, inputs));
   } else {
     int64_t size = TRY(batchSize(signature, inputs));
     TRY(refuseUncutLists(signature, inputs, microBatches, size));
-    parts.inputs = TRY(splitInputs(signature, inputs, microBatches, std::move(memory)));
+    parts.inputs = TRY(splitInputs(signature, inputs, microBatches, std::move(parts.inputs)));
     parts.samples.reserve(microBatches);
     for (int64_t k = 0; k < microBatches; ++k)
       parts.samples.push_back(size / microBatches + (k < size % microBatches));
@@ -152,19 +154,17 @@ checkMicroBatches(const Signature &signature,
   return all;
 }
 
-llvm::Error checkAnySamples(llvm::ArrayRef<BatchParts> batches) {
+llvm::Error checkAnySamples(const BatchParts &parts) {
   int64_t samples = 0;
   bool anyEmpty = false, anyFull = false;
-  for (const BatchParts &parts : batches) {
-    for (int64_t each : parts.samples)
-      samples += each;
-    for (const std::vector<c10::IValue> &inputs : parts.inputs)
-      for (const c10::IValue &value : inputs)
-        forEachTensor(value, [&](const at::Tensor &tensor) {
-          if (tensor.defined())
-            (tensor.numel() == 0 ? anyEmpty : anyFull) = true;
-        });
-  }
+  for (int64_t each : parts.samples)
+    samples += each;
+  for (const std::vector<c10::IValue> &inputs : parts.inputs)
+    for (const c10::IValue &value : inputs)
+      forEachTensor(value, [&](const at::Tensor &tensor) {
+        if (tensor.defined())
+          (tensor.numel() == 0 ? anyEmpty : anyFull) = true;
+      });
   if (!anyEmpty || (anyFull && samples > 0))
     return llvm::Error::success();
   return makeError(ExitCode::Usage, "batch: expected at least 1 sample to train on, got 0",

@@ -20,7 +20,7 @@ struct BatchParts {
 /// refusals of checkMicroBatch).
 llvm::Expected<BatchParts> splitBatch(const Signature &signature,
                                       const std::vector<c10::IValue> &inputs, int64_t microBatches,
-                                      std::vector<std::vector<c10::IValue>> memory = {});
+                                      BatchParts memory = {});
 
 /// Micro-batches that were cut before, checked as the parts of a batch. Errors: Usage naming the
 /// micro-batch.
@@ -30,6 +30,6 @@ checkMicroBatches(const Signature &signature,
 
 /// Of a training, whose loss is not finite without samples. Errors: Usage for empty tensors if no
 /// micro-batch has samples, or if all tensors are empty.
-llvm::Error checkAnySamples(llvm::ArrayRef<BatchParts> batches);
+llvm::Error checkAnySamples(const BatchParts &parts);
 
 } // namespace pipec

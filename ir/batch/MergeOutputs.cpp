@@ -10,6 +10,7 @@
 #include "ir/support/Words.h"
 #include "ir/values/CompareValues.h"
 #include "ir/values/Elements.h"
+#include "llvm/ADT/SmallVector.h"
 
 #include <fmt/ranges.h>
 
@@ -51,8 +52,8 @@ bool fitsConcat(llvm::ArrayRef<c10::IValue> parts, int64_t dim) {
 class Merger {
 public:
   /// path: of the result, for advice.
-  Merger(const MergeRule &rule, std::string path, llvm::ArrayRef<int64_t> samples)
-      : rule_(rule), path_(std::move(path)), samples_(samples) {}
+  Merger(const MergeRule &rule, PathOf path, llvm::ArrayRef<int64_t> samples)
+      : rule_(rule), path_(path), samples_(samples) {}
 
   /// Whether values that should be concatenated became a list. After merge().
   bool foundUnlike() const { return foundUnlike_; }
@@ -112,7 +113,7 @@ private:
         ExitCode::Other,
         fmt::format("merge rule {}: expected {}, got a value of type {}", toString(rule_),
                     rule_.kind == MergeRule::Kind::Concat ? "tensors" : "numbers", value.tagKind()),
-        asList(path_));
+        asList(path_()));
   }
 
   /// Share of micro-batch `k` in a mean over samples, or in a sum.
@@ -135,7 +136,8 @@ private:
                         "got {} from micro-batch 0 and {} from micro-batch {}{}",
                         comparison.expected, comparison.actual, k,
                         comparison.where.empty() ? "" : ", at " + comparison.where),
-            asList(path_) + ", or compile with example inputs on which it differs between samples");
+            asList(path_()) +
+                ", or compile with example inputs on which it differs between samples");
     }
     return parts.front();
   }
@@ -166,7 +168,7 @@ private:
                                  "{} one of [{}]",
                                  toString(rule_), fmt::join(first, ", "), other - parts.begin(),
                                  fmt::join(other->toTensor().sizes(), ", ")),
-                     asList(path_));
+                     asList(path_()));
   }
 
   static bool haveOneSize(const Values &parts) {
@@ -189,7 +191,7 @@ private:
                     "micro-batch {} one of [{}]",
                     rule_.dim, fmt::join(parts.front().toTensor().sizes(), ", "), other,
                     fmt::join(parts[other].toTensor().sizes(), ", ")),
-        asList(path_));
+        asList(path_()));
   }
 
   llvm::Expected<c10::IValue> tensors(const Values &parts) {
@@ -209,22 +211,23 @@ private:
       return cannotReduce(parts);
     return guardTorch(ExitCode::Other, "merging", [&]() -> c10::IValue {
       if (rule_.kind == MergeRule::Kind::Concat) {
-        std::vector<at::Tensor> pieces;
+        at::SmallVector<at::Tensor, 16> pieces;
+        pieces.reserve(parts.size());
         for (const c10::IValue &part : parts)
           pieces.push_back(part.toTensor());
-        return at::cat(pieces, rule_.dim);
+        return at::cat(at::TensorList(pieces), rule_.dim);
       }
       return reduced(parts);
     });
   }
 
   MergeRule rule_;
-  std::string path_;
+  PathOf path_;
   llvm::ArrayRef<int64_t> samples_;
   bool foundUnlike_ = false, fitsList_ = false;
 };
 
-c10::IValue buildTree(const OutputTree &tree, const Values &leaves) {
+c10::IValue buildTree(const OutputTree &tree, llvm::ArrayRef<c10::IValue> leaves) {
   if (tree.kind == OutputTree::Kind::Leaf)
     return leaves[tree.leaf];
   Values children;
@@ -282,7 +285,7 @@ llvm::Error flatten(const OutputTree &tree, const std::string &path, const c10::
 
 /// The same number of dimensions as in the example: rows of a micro-batch whose batch dimension is
 /// gone would be taken for samples.
-llvm::Error checkRanks(const OutputLeaf &leaf, const std::string &path, const Values &parts,
+llvm::Error checkRanks(const OutputLeaf &leaf, PathOf path, const Values &parts,
                        llvm::ArrayRef<int64_t> samples) {
   for (size_t k = 0; k < parts.size() && leaf.tensor.known; ++k)
     if (parts[k].isTensor() && parts[k].toTensor().defined() &&
@@ -295,14 +298,14 @@ llvm::Error checkRanks(const OutputLeaf &leaf, const std::string &path, const Va
                       counted(leaf.tensor.shape.size(), "dimension")),
           samples[k] == 1 ? "the model drops the dimension of a single sample: run fewer "
                             "micro-batches"
-                          : asList(path));
+                          : asList(path()));
   return llvm::Error::success();
 }
 
 /// Warns of a sum or mean of tensors whose size differs from the example's along a dimension that
 /// did not follow the batch. The values decide such a size, so it may differ between the whole
 /// batch and its parts.
-std::string warningOnSizes(const OutputLeaf &leaf, const std::string &path, const Values &parts) {
+std::string warningOnSizes(const OutputLeaf &leaf, PathOf path, const Values &parts) {
   const std::vector<Dim> &shape = leaf.tensor.shape;
   const bool reduced =
       leaf.merge.kind == MergeRule::Kind::Sum || leaf.merge.kind == MergeRule::Kind::Mean;
@@ -316,19 +319,19 @@ std::string warningOnSizes(const OutputLeaf &leaf, const std::string &path, cons
       return fmt::format("{} has size {} along dimension {}, in the example {}: if values decide "
                          "the size, the {} over micro-batches is not that of the whole batch; "
                          "--merge {}=list gives a value per micro-batch",
-                         resultName(path), size, d, shape[d].constant, toString(leaf.merge), path);
+                         resultName(path()), size, d, shape[d].constant, toString(leaf.merge),
+                         path());
   }
   return "";
 }
 
 } // namespace
 
-llvm::Expected<c10::IValue> mergeResult(const OutputLeaf &leaf, const std::string &path,
-                                        llvm::ArrayRef<c10::IValue> values,
+llvm::Expected<c10::IValue> mergeResult(const OutputLeaf &leaf, PathOf path,
+                                        const std::vector<c10::IValue> &parts,
                                         llvm::ArrayRef<int64_t> samples, bool hasExample,
                                         std::string *warning) {
   const MergeRule &rule = leaf.merge;
-  const Values parts = values.vec();
   // The model's own result for any rule. A value that is None in all micro-batches is None.
   const bool isNone = llvm::all_of(parts, [](const c10::IValue &part) { return part.isNone(); });
   if (parts.size() == 1 || isNone)
@@ -349,14 +352,14 @@ llvm::Expected<c10::IValue> mergeResult(const OutputLeaf &leaf, const std::strin
     *warning =
         fmt::format("{} is a list with a value per micro-batch: {}; --merge {}=list makes it such "
                     "a list for every batch",
-                    resultName(path), firstLineOf(merged.takeError()), path);
+                    resultName(path()), firstLineOf(merged.takeError()), path());
     return listOf(parts);
   }
   if (merged && merger.foundUnlike())
     *warning =
         fmt::format("{} has another structure in some micro-batch, so values of it are a list "
                     "with a value per micro-batch; --merge {}=list makes all of it such a list",
-                    resultName(path), path);
+                    resultName(path()), path());
   else if (merged)
     *warning = warningOnSizes(leaf, path, parts);
   return merged;
@@ -367,18 +370,19 @@ llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
                                          llvm::ArrayRef<int64_t> samples,
                                          std::vector<std::string> *warnings) {
   PIPEC_ASSERT(!leaves.empty() && leaves.size() == samples.size(), "one entry per micro-batch");
-  Values merged;
+  llvm::SmallVector<c10::IValue, 4> merged;
+  Values parts; // of one leaf
+  parts.reserve(leaves.size());
   for (size_t l = 0; l < signature.leaves.size(); ++l) {
-    const std::string path = outputPath(signature, l);
-    Values parts;
-    parts.reserve(leaves.size());
+    auto path = [&] { return outputPath(signature, l); };
+    parts.clear();
     for (const auto &microBatch : leaves)
       parts.push_back(microBatch.at(l));
     std::string warning;
     auto value = mergeResult(signature.leaves[l], path, parts, samples, signature.batchSize > 0,
                              warnings ? &warning : nullptr);
     if (!value)
-      return withContext(value.takeError(), resultName(path));
+      return withContext(value.takeError(), resultName(path()));
     if (!warning.empty())
       warnings->push_back(std::move(warning));
     merged.push_back(std::move(*value));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/plan/Plan.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include <ATen/core/ivalue.h>
 
@@ -19,11 +20,14 @@ llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
                                          llvm::ArrayRef<int64_t> samples,
                                          std::vector<std::string> *warnings = nullptr);
 
-/// One of these results, of the values of micro-batches. `path` is its own, `hasExample` says that
-/// an example showed the rule, and `warning`, if given, gets the sentence. Errors: those of
-/// mergeOutputs, without the name of the result.
-llvm::Expected<c10::IValue> mergeResult(const OutputLeaf &leaf, const std::string &path,
-                                        llvm::ArrayRef<c10::IValue> values,
+/// Makes the path of a result, for messages: most merges need none.
+using PathOf = llvm::function_ref<std::string()>;
+
+/// One of these results; `parts`: its values of micro-batches. `hasExample` says that an example
+/// showed the rule, and `warning`, if given, gets the sentence. Errors: those of mergeOutputs,
+/// without the name of the result.
+llvm::Expected<c10::IValue> mergeResult(const OutputLeaf &leaf, PathOf path,
+                                        const std::vector<c10::IValue> &parts,
                                         llvm::ArrayRef<int64_t> samples, bool hasExample,
                                         std::string *warning = nullptr);
 

@@ -1,5 +1,7 @@
 #include "runtime/training/GradientNorm.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/stack.h>
@@ -16,11 +18,15 @@ at::Tensor gradientNorm(const at::Tensor &gradient) {
 at::Tensor totalNorm(llvm::ArrayRef<at::Tensor> norms) {
   if (norms.empty())
     return at::zeros({});
-  std::vector<at::Tensor> together; // of several devices; stack() takes the widest dtype
-  together.reserve(norms.size());
-  for (const at::Tensor &norm : norms)
-    together.push_back(norm.to(norms.front().device()));
-  return at::linalg_vector_norm(at::stack(together), 2.0);
+  const c10::Device device = norms.front().device();
+  std::vector<at::Tensor> together; // of several devices
+  if (llvm::any_of(norms, [&](const at::Tensor &norm) { return norm.device() != device; })) {
+    for (const at::Tensor &norm : norms)
+      together.push_back(norm.to(device));
+    norms = together;
+  }
+  // stack() takes the widest dtype.
+  return at::linalg_vector_norm(at::stack(at::TensorList(norms.data(), norms.size())), 2.0);
 }
 
 at::Tensor clipFactor(const at::Tensor &totalNorm, double most) {

@@ -6,12 +6,15 @@
 #include <c10/core/GradMode.h>
 
 #include <numeric>
+#include <utility>
 
 namespace pipec {
 
-std::vector<at::Tensor> rootScales(const std::vector<int64_t> &samples, LossReduction reduction) {
+std::vector<at::Tensor> rootScales(const std::vector<int64_t> &samples, LossReduction reduction,
+                                   std::vector<at::Tensor> memory) {
   const auto all = std::accumulate(samples.begin(), samples.end(), int64_t(0));
-  std::vector<at::Tensor> scales;
+  std::vector<at::Tensor> scales = std::move(memory);
+  scales.clear();
   scales.reserve(samples.size());
   for (int64_t count : samples) {
     const double part = reduction == LossReduction::Sum || all == 0
@@ -22,8 +25,10 @@ std::vector<at::Tensor> rootScales(const std::vector<int64_t> &samples, LossRedu
   return scales;
 }
 
-std::vector<at::Tensor> rootScalesOfSums(size_t microBatches) {
-  return std::vector<at::Tensor>(microBatches, at::scalar_tensor(1.0, at::kDouble));
+std::vector<at::Tensor> rootScalesOfSums(size_t microBatches, std::vector<at::Tensor> memory) {
+  std::vector<at::Tensor> scales = std::move(memory);
+  scales.assign(microBatches, at::scalar_tensor(1.0, at::kDouble));
+  return scales;
 }
 
 at::Tensor rootGradient(const at::Tensor &loss, const at::Tensor &scale, bool isLocal) {
@@ -34,20 +39,20 @@ at::Tensor rootGradient(const at::Tensor &loss, const at::Tensor &scale, bool is
   return loss.dim() == 0 ? number : number.reshape(loss.sizes());
 }
 
-double totalLoss(const std::vector<at::Tensor> &losses, const std::vector<at::Tensor> &scales,
-                 std::optional<double> count) {
+void LossSum::add(const at::Tensor &loss, const at::Tensor &scale) {
   c10::AutoGradMode noGrad(false);
-  at::Tensor sum;
-  for (size_t k = 0; k < losses.size(); ++k) {
-    const at::Tensor part = losses[k].detach().mul(scales[k].to(losses[k].options()));
-    sum = sum.defined() ? sum.add(part) : part;
-  }
-  if (sum.defined() && count)
-    sum = sum.div(*count);
-  return sum.defined() ? sum.item<double>() : 0;
+  const at::Tensor part = loss.detach().mul(scale.to(loss.options()));
+  sum_ = sum_.defined() ? sum_.add(part) : part;
 }
 
-void divideGradients(const std::vector<at::Tensor> &gradients, double count) {
+double LossSum::total(std::optional<double> count) const {
+  if (!sum_.defined())
+    return 0;
+  c10::AutoGradMode noGrad(false);
+  return (count ? sum_.div(*count) : sum_).item<double>();
+}
+
+void divideGradients(llvm::ArrayRef<at::Tensor> gradients, double count) {
   for (const at::Tensor &gradient : gradients)
     if (gradient.defined())
       at::Tensor(gradient).div_(count);

@@ -1,5 +1,6 @@
 #include "runtime/training/StepNumbers.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "runtime/training/GradientNorm.h"
 
 #include <ATen/core/Tensor.h>
@@ -7,26 +8,39 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/stack.h>
 
-#include <algorithm>
 #include <cmath>
-#include <iterator>
+#include <map>
 
 namespace pipec {
 
 bool isFiniteNumber(const at::Tensor &number) { return std::isfinite(number.item<double>()); }
 
-at::Tensor normOf(const StepNumbers &numbers) {
-  std::vector<at::Tensor> norms;
-  norms.reserve(numbers.size());
-  for (const auto &[number, value] : numbers)
-    if (number >= 0)
-      norms.push_back(value);
-  return totalNorm(norms);
+StepNumbers::StepNumbers(std::initializer_list<std::pair<int64_t, at::Tensor>> all) {
+  for (const auto &[number, value] : all)
+    (*this)[number] = value;
+}
+
+at::Tensor &StepNumbers::operator[](int64_t number) {
+  const auto at = llvm::lower_bound(numbers_, number);
+  const auto value = values_.begin() + (at - numbers_.begin());
+  if (at != numbers_.end() && *at == number)
+    return *value;
+  numbers_.insert(at, number);
+  return *values_.emplace(value);
+}
+
+void StepNumbers::clear() {
+  numbers_.clear();
+  values_.clear();
+}
+
+size_t StepNumbers::losses() const {
+  return static_cast<size_t>(llvm::lower_bound(numbers_, 0) - numbers_.begin());
 }
 
 at::Tensor allFinite(const StepNumbers &numbers) {
   std::map<at::ScalarType, std::vector<at::Tensor>> byType; // a smaller type could overflow
-  for (const auto &[number, value] : numbers)
+  for (const at::Tensor &value : numbers.values())
     byType[value.scalar_type()].push_back(value.reshape({}));
   at::Tensor flag;
   for (const auto &[type, values] : byType) {
@@ -49,7 +63,17 @@ llvm::Error SkippedSteps::note(bool skipped, int64_t most) {
 
 namespace {
 
-bool isBad(const StepNumbers::value_type &entry) { return !isFiniteNumber(entry.second); }
+/// The place of the first number that is not finite: the losses first, by micro-batch.
+std::optional<size_t> firstBad(const StepNumbers &numbers) {
+  const llvm::ArrayRef<at::Tensor> values = numbers.values();
+  for (size_t i = numbers.losses(); i-- > 0;)
+    if (!isFiniteNumber(values[i]))
+      return i;
+  for (size_t i = numbers.losses(); i < values.size(); ++i)
+    if (!isFiniteNumber(values[i]))
+      return i;
+  return std::nullopt;
+}
 
 /// mayCountNothing: a mean over no elements is 0 / 0.
 std::string helpForNotFinite(bool mayDiverge, bool mayCountNothing) {
@@ -72,23 +96,22 @@ llvm::Expected<StepNorm> judge(const StepNumbers &numbers, bool skipsNan,
                                const std::function<std::string(size_t parameter)> &nameOf,
                                std::optional<size_t> lossStage, bool mayDiverge) {
   StepNorm result;
-  const auto norms = numbers.lower_bound(0); // before it the losses, the last micro-batch first
-  const auto bad = std::find_if(std::make_reverse_iterator(norms), numbers.rend(), isBad);
-  const bool isLoss = bad != numbers.rend();
-  const auto first = isLoss ? std::prev(bad.base()) : std::find_if(norms, numbers.end(), isBad);
-  result.isFinite = first == numbers.end();
-  if (!result.isFinite && !skipsNan) {
-    const double found = first->second.item<double>();
+  const std::optional<size_t> bad = firstBad(numbers);
+  result.isFinite = !bad;
+  if (bad && !skipsNan) {
+    const int64_t number = numbers.numbers()[*bad];
+    const bool isLoss = number < 0;
+    const double found = numbers.values()[*bad].item<double>();
     const double value = std::isnan(found) ? NAN : found; // without a sign
     return makeError(ExitCode::NotFinite,
                      isLoss ? fmt::format("{}micro-batch {}: expected a finite loss, got {}",
                                           lossStage ? fmt::format("stage {}, ", *lossStage) : "",
-                                          -1 - first->first, value)
+                                          -1 - number, value)
                             : fmt::format("{}: expected finite gradients, got the norm {}",
-                                          nameOf(static_cast<size_t>(first->first)), value),
+                                          nameOf(static_cast<size_t>(number)), value),
                      helpForNotFinite(mayDiverge, isLoss && std::isnan(value)));
   }
-  result.total = normOf(numbers);
+  result.total = totalNorm(numbers.norms());
   return result;
 }
 

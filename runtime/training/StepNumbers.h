@@ -2,18 +2,40 @@
 #pragma once
 
 #include "ir/support/Error.h"
+#include "llvm/ADT/ArrayRef.h"
 
 #include <ATen/core/Tensor.h>
 
 #include <functional>
-#include <map>
+#include <initializer_list>
 #include <optional>
+#include <utility>
+#include <vector>
 
 namespace pipec {
 
 /// The norm of each parameter's gradient by the number of the parameter, in the model's order, and
-/// under -1 - k the loss of micro-batch k, at least if it is not finite.
-using StepNumbers = std::map<int64_t, at::Tensor>;
+/// under -1 - k the loss of micro-batch k, at least if it is not finite. After clear() its memory
+/// serves another step.
+class StepNumbers {
+public:
+  StepNumbers() = default;
+  StepNumbers(std::initializer_list<std::pair<int64_t, at::Tensor>> all);
+
+  /// Undefined until it is set.
+  at::Tensor &operator[](int64_t number);
+  void clear();
+
+  /// Ascending: first the losses, the last micro-batch first.
+  llvm::ArrayRef<int64_t> numbers() const { return numbers_; }
+  llvm::ArrayRef<at::Tensor> values() const { return values_; }
+  size_t losses() const;
+  llvm::ArrayRef<at::Tensor> norms() const { return values().drop_front(losses()); }
+
+private:
+  std::vector<int64_t> numbers_;
+  std::vector<at::Tensor> values_; // of each
+};
 
 struct StepNorm {
   at::Tensor total;
@@ -28,8 +50,6 @@ llvm::Expected<StepNorm> judge(const StepNumbers &numbers, bool skipsNan,
                                std::optional<size_t> lossStage = std::nullopt,
                                bool mayDiverge = false);
 
-/// The norm of all gradients, as judge() finds it.
-at::Tensor normOf(const StepNumbers &numbers);
 /// Whether all numbers are finite, as one flag on their device: the host does not wait.
 at::Tensor allFinite(const StepNumbers &numbers);
 

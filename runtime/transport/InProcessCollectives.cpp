@@ -3,6 +3,7 @@
 #include "ir/TorchError.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
 #include "runtime/transport/Spin.h"
 
 #include <atomic>
@@ -14,13 +15,19 @@ namespace pipec {
 
 namespace {
 
-/// A call in progress: complete when every member gave its value. The next call of the group starts
-/// only when every member has fetched the values of this one.
+/// A call in progress: complete when every member gave its values. The next call of the group
+/// starts only when every member has fetched the values of this one.
 struct Meeting {
   std::vector<size_t> ranks;
-  std::vector<c10::IValue> values;
-  std::vector<Fence> ready; // of each value, in its rank's stream
+  GatheredValues values;    // empty lists between calls: their memory
+  std::vector<Fence> ready; // of each list, in its rank's stream
   size_t given = 0, fetched = 0;
+
+  void end() {
+    for (std::vector<c10::IValue> &each : values)
+      each.clear();
+    given = fetched = 0;
+  }
 };
 
 class InProcessCollectives : public Collectives {
@@ -36,8 +43,8 @@ public:
     }
   }
 
-  llvm::Expected<std::vector<c10::IValue>> gather(size_t group, size_t rank,
-                                                  c10::IValue value) override {
+  llvm::Error gather(size_t group, size_t rank, llvm::ArrayRef<c10::IValue> values,
+                     GatheredValues &all) override {
     Fence ready;
     TRY(guardTorchVoid(ExitCode::Other, "a collective",
                        [&] { ready = devices_.at(rank)->mark(); }));
@@ -49,24 +56,21 @@ public:
     wait(lock, [&] { return error_ || meeting.given < size; }); // the last call is over
     if (error_)
       return makeError(error_->code, error_->message, error_->help);
-    meeting.values.at(member) = std::move(value);
+    meeting.values.at(member).assign(values.begin(), values.end());
     meeting.ready.at(member) = std::move(ready);
     if (++meeting.given == size)
       noteChange();
     wait(lock, [&] { return error_ || meeting.given == size; });
     if (error_)
       return makeError(error_->code, error_->message, error_->help);
-    std::vector<c10::IValue> all = meeting.values;
-    const std::vector<Fence> fences = meeting.ready;
+    all = meeting.values;
+    const llvm::SmallVector<Fence, 8> fences(meeting.ready.begin(), meeting.ready.end());
     if (++meeting.fetched == size) {
-      for (c10::IValue &each : meeting.values)
-        each = c10::IValue();
-      meeting.given = meeting.fetched = 0;
+      meeting.end();
       noteChange();
     }
     lock.unlock();
-    TRY(receive(meeting.ranks, rank, fences, all));
-    return all;
+    return receive(meeting.ranks, rank, fences, all);
   }
 
   void abort(const ErrorText &error) override {
@@ -79,11 +83,8 @@ public:
   void reset() override {
     std::lock_guard<std::mutex> lock(mutex_);
     error_.reset();
-    for (Meeting &meeting : meetings_) {
-      meeting.given = meeting.fetched = 0;
-      for (c10::IValue &each : meeting.values)
-        each = c10::IValue();
-    }
+    for (Meeting &meeting : meetings_)
+      meeting.end();
   }
 
 private:
@@ -104,8 +105,8 @@ private:
   }
 
   /// Makes the values of other members usable on the current stream.
-  llvm::Error receive(const std::vector<size_t> &ranks, size_t rank,
-                      const std::vector<Fence> &fences, std::vector<c10::IValue> &all) {
+  llvm::Error receive(const std::vector<size_t> &ranks, size_t rank, llvm::ArrayRef<Fence> fences,
+                      GatheredValues &all) {
     Device &to = *devices_.at(rank);
     return guardTorchVoid(ExitCode::Other, "a collective", [&] {
       for (size_t i = 0; i < ranks.size(); ++i) {
@@ -113,7 +114,8 @@ private:
         if (ranks[i] == rank || (!from.hasStreams() && !to.hasStreams()))
           continue;
         to.waitFor(fences[i]);
-        all[i] = to.bring(std::move(all[i]), from);
+        for (c10::IValue &value : all[i])
+          value = to.bring(std::move(value), from);
       }
     });
   }

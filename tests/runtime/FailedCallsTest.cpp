@@ -259,6 +259,23 @@ TEST(StateCopy, PutsBackMemoryThatGrew) {
   EXPECT_TRUE(at::equal(cache, at::ones({2, 3})));
 }
 
+/// Nothing of the last call's copy stays in the next one.
+TEST(StateCopy, ServesAgainAfterForget) {
+  at::Tensor state = at::ones({2});
+  StateCopy copy;
+  EXPECT_FALSE(copy.isTaken());
+  for (double value : {3.0, 5.0}) {
+    state.fill_(value);
+    copy.take({c10::IValue(state)}, true);
+    EXPECT_TRUE(copy.isTaken());
+    state.zero_();
+    EXPECT_EQ(copy.restore().size(), 1u);
+    EXPECT_EQ(state.sum().item<double>(), 2 * value);
+    copy.forget();
+    EXPECT_FALSE(copy.isTaken());
+  }
+}
+
 TEST(Reference, AFailedCallLeavesNoTrace) {
   std::string path = scratchPath("model.pt");
   test::SavedModule module{.name = "Counts", .buffers = {{"count", at::zeros({1})}}, .source = R"(

@@ -19,7 +19,8 @@ TEST(RankThreads, EveryRankRunsEveryJobOnItsOwnThread) {
   std::vector<std::vector<std::thread::id>> ids(3);
   for (int job = 0; job < 50; ++job)
     EXPECT_TRUE(threads
-                    .run([&](size_t rank) { ids[rank].push_back(std::this_thread::get_id()); },
+                    .run(RankThreads::jobOf(
+                             [&](size_t rank) { ids[rank].push_back(std::this_thread::get_id()); }),
                          never, milliseconds(0))
                     .empty());
   for (size_t rank = 0; rank < 3; ++rank) {
@@ -40,7 +41,7 @@ TEST(RankThreads, WhatIsSetUpAroundHoldsForAllJobs) {
       ++undone;
     });
     std::atomic<int> seen = 0;
-    threads.run([&](size_t) { seen += setting; }, never, milliseconds(0));
+    threads.run(RankThreads::jobOf([&](size_t) { seen += setting; }), never, milliseconds(0));
     EXPECT_EQ(seen, 14);
   }
   EXPECT_EQ(undone, 2);
@@ -53,12 +54,12 @@ TEST(RankThreads, AStuckRankIsNamedAfterAFailure) {
   RankThreads threads(3, plain);
   auto start = std::chrono::steady_clock::now();
   auto stuck = threads.run(
-      [=](size_t rank) {
+      RankThreads::jobOf([=](size_t rank) {
         if (rank == 1)
           held->wait();
         if (rank == 2)
           *failed = true;
-      },
+      }),
       [=] { return failed->load(); }, milliseconds(50));
   EXPECT_EQ(stuck, std::vector<size_t>{1});
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));

@@ -124,9 +124,15 @@ TEST(RootScale, CountsSamples) {
   const at::Tensor third = rootScales({1, 2}, LossReduction::Mean)[0];
   EXPECT_EQ(third.item<double>(), 1.0 / 3) << "for a loss of float64";
   EXPECT_EQ(third.to(at::kFloat).item<float>(), static_cast<float>(1.0 / 3));
-  const std::vector<at::Tensor> losses = {at::scalar_tensor(2.0), at::scalar_tensor(4.0)};
-  EXPECT_EQ(totalLoss(losses, mean, std::nullopt), 2.5);
-  EXPECT_EQ(totalLoss(losses, rootScalesOfSums(2), 4), 1.5); // sums over four counts
+  auto total = [](const std::vector<at::Tensor> &scales, std::optional<double> count) {
+    LossSum sum;
+    sum.add(at::scalar_tensor(2.0), scales[0]);
+    sum.add(at::scalar_tensor(4.0), scales[1]);
+    return sum.total(count);
+  };
+  EXPECT_EQ(total(mean, std::nullopt), 2.5);
+  EXPECT_EQ(total(rootScalesOfSums(2), 4), 1.5); // sums over four counts
+  EXPECT_EQ(LossSum().total(std::nullopt), 0);
 }
 
 /// A tensor is cast by the autocast of its own device.

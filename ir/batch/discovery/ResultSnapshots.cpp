@@ -14,7 +14,7 @@ static const void *memoryOf(const at::Tensor &tensor) {
 }
 
 c10::IValue apartFrom(const c10::IValue &result, llvm::ArrayRef<c10::IValue> state) {
-  llvm::DenseSet<const void *> written;
+  llvm::SmallDenseSet<const void *, 16> written;
   for (const c10::IValue &value : state)
     value.visit([&](const c10::IValue &inner) { // objects too
       if (inner.isTensor())
