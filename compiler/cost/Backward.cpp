@@ -32,9 +32,7 @@ bool isFloating(const at::Tensor &tensor) {
 class BackwardTimer {
 public:
   BackwardTimer(const std::vector<BackwardInput> &inputs, bool counts)
-      : inputs_(inputs), counts_(counts) {
-    result_.keptOfRead.resize(inputs.size(), 0);
-  }
+      : inputs_(inputs), counts_(counts) {}
 
   /// Copies of the given inputs, made from leaves.
   std::vector<c10::IValue> read(bool writes) {
@@ -65,24 +63,10 @@ public:
 
   /// Call it while the graph behind `made` is alive and the operator itself holds nothing any more.
   void countKept(const std::vector<c10::IValue> &made) {
-    std::set<const void *> counted;
-    for (const Leaf &leaf : activations_)
-      if (counted.insert(leaf.leaf.storage().unsafeGetStorageImpl()).second &&
-          leaf.read.use_count() > leaf.holders)
-        result_.keptOfRead[leaf.input] += static_cast<int64_t>(leaf.leaf.nbytes());
+    countHeld(made, result_.keptOfRead, result_.keptOfMade);
     for (const Leaf &leaf : weights_)
-      if (leaf.read.use_count() > leaf.holders)
+      if (isHeld(leaf))
         result_.keptOfWeights += static_cast<int64_t>(leaf.leaf.nbytes());
-    for (const c10::IValue &value : made) {
-      int64_t bytes = 0;
-      forEachTensor(value, [&](const at::Tensor &tensor) {
-        // Saved results are separate tensors over the same storage.
-        if (tensor.defined() && tensor.has_storage() && tensor.storage().use_count() > 1 &&
-            counted.insert(tensor.storage().unsafeGetStorageImpl()).second)
-          bytes += static_cast<int64_t>(tensor.nbytes());
-      });
-      result_.keptOfMade.push_back(bytes);
-    }
   }
 
   /// One walk for all results, as a stage's backward comes to them: what several of them were made
@@ -100,6 +84,10 @@ public:
       result_.hasGradient.push_back(any);
     }
     const Walk activations = edgesOf(activations_), weights = edgesOf(weights_);
+    if (!weights.wanted.empty()) { // unless the backward is walked in two parts
+      result_.pendingOfRead = result_.keptOfRead;
+      result_.pendingOfMade = result_.keptOfMade;
+    }
     if (activations.wanted.empty() || weights.wanted.empty()) {
       const Walk &only = weights.wanted.empty() ? activations : weights;
       walkWhole(&only == &weights, only, only.wanted, std::move(roots), /*keepGraph=*/false);
@@ -112,6 +100,8 @@ public:
       GraphWalk toInputs, toWeights;
       toInputs.roots = std::move(roots);
       noteWalk(false, activations, toInputs, [&] { split.walkToInputs(toInputs); });
+      countHeld(made, result_.pendingOfRead, result_.pendingOfMade);
+      result_.pendingGradients = split.pendingBytes();
       noteWalk(true, weights, toWeights, [&] { split.walkToWeights(toWeights); });
       return;
     }
@@ -129,6 +119,29 @@ public:
   OperatorBackward take() { return std::move(result_); }
 
 private:
+  static bool isHeld(const Leaf &leaf) { return leaf.read.use_count() > leaf.holders; }
+
+  /// What the graph holds of the activations that the operator read, and of its results.
+  void countHeld(const std::vector<c10::IValue> &made, std::vector<int64_t> &ofRead,
+                 std::vector<int64_t> &ofMade) const {
+    ofRead.assign(inputs_.size(), 0);
+    ofMade.clear();
+    std::set<const void *> counted;
+    for (const Leaf &leaf : activations_)
+      if (counted.insert(leaf.leaf.storage().unsafeGetStorageImpl()).second && isHeld(leaf))
+        ofRead[leaf.input] += static_cast<int64_t>(leaf.leaf.nbytes());
+    for (const c10::IValue &value : made) {
+      int64_t bytes = 0;
+      forEachTensor(value, [&](const at::Tensor &tensor) {
+        // Saved results are separate tensors over the same storage.
+        if (tensor.defined() && tensor.has_storage() && tensor.storage().use_count() > 1 &&
+            counted.insert(tensor.storage().unsafeGetStorageImpl()).second)
+          bytes += static_cast<int64_t>(tensor.nbytes());
+      });
+      ofMade.push_back(bytes);
+    }
+  }
+
   /// Where a walk ends, and the bytes of the gradient there.
   struct Walk {
     torch::autograd::edge_list wanted;

@@ -94,6 +94,7 @@ llvm::Error GraphEvaluator::runOperators(std::vector<c10::IValue> inputs) {
   values_.clear();
   needGrad_.clear();
   kept_.clear();
+  pending_.clear();
   for (size_t i = 0; i < inputs.size(); ++i)
     values_[model_.graph->inputs()[i]] = std::move(inputs[i]);
   for (size_t i = 0; i < model_.attributes.size(); ++i)
@@ -119,7 +120,8 @@ llvm::Error GraphEvaluator::runOne(size_t index) {
   const bool isWeights = backward_ && handsOnWeights(node, used);
   if (backward_ && !isWeights)
     backward = differentiate(node, prepared);
-  const int64_t kept = firstKept(node, used, backward);
+  const int64_t kept = firstKept(node, used, backward),
+                pending = firstPending(node, used, backward);
   EqualOperators::Known done;
   llvm::Error error =
       guardTorchVoid(ExitCode::Usage, "running " + describeNode(node) + " on the example inputs",
@@ -133,7 +135,8 @@ llvm::Error GraphEvaluator::runOne(size_t index) {
     return failf(ExitCode::Internal, "{} looks at elements", describeNode(node));
   if (equal_)
     equal_->follow(node, used);
-  observe_({node, index, std::move(inputs), stack, done.work, done.ns, std::move(backward), kept});
+  observe_({node, index, std::move(inputs), stack, done.work, done.ns, std::move(backward), kept,
+            pending});
   for (size_t i = 0; i < node->outputs().size(); ++i) {
     if (isWeights && wantsGradient(stack[i]))
       weights_.insert(node->output(i));
@@ -325,19 +328,31 @@ OperatorBackward GraphEvaluator::differentiate(Node *node, PreparedNode &prepare
   return result;
 }
 
-/// A value that the backwards of several operators need counts once.
+/// The bytes of the values that are not in `counted` yet: what several operators need counts once.
+static int64_t countFirst(std::unordered_set<Value *> &counted, Node *node,
+                          const std::vector<Value *> &used, const std::vector<int64_t> &ofRead,
+                          const std::vector<int64_t> &ofMade) {
+  int64_t bytes = 0;
+  auto count = [&](Value *value, int64_t held) {
+    if (held > 0 && counted.insert(value).second)
+      bytes += held;
+  };
+  for (size_t i = 0; i < ofRead.size(); ++i)
+    count(used[i], ofRead[i]);
+  for (size_t i = 0; i < ofMade.size(); ++i)
+    count(node->output(i), ofMade[i]);
+  return bytes;
+}
+
 int64_t GraphEvaluator::firstKept(Node *node, const std::vector<Value *> &used,
                                   const OperatorBackward &backward) {
-  int64_t bytes = 0;
-  auto count = [&](Value *value, int64_t kept) {
-    if (kept > 0 && kept_.insert(value).second)
-      bytes += kept;
-  };
-  for (size_t i = 0; i < backward.keptOfRead.size(); ++i)
-    count(used[i], backward.keptOfRead[i]);
-  for (size_t i = 0; i < backward.keptOfMade.size(); ++i)
-    count(node->output(i), backward.keptOfMade[i]);
-  return bytes;
+  return countFirst(kept_, node, used, backward.keptOfRead, backward.keptOfMade);
+}
+
+int64_t GraphEvaluator::firstPending(Node *node, const std::vector<Value *> &used,
+                                     const OperatorBackward &backward) {
+  return backward.pendingGradients +
+         countFirst(pending_, node, used, backward.pendingOfRead, backward.pendingOfMade);
 }
 
 } // namespace pipec

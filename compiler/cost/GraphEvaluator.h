@@ -25,6 +25,8 @@ struct OperatorRun {
   int64_t ns;                // duration
   OperatorBackward backward; // if requested
   int64_t keptBytes = 0;     // of activations that its backward is the first to need
+  /// Of activations that its weights' gradients are the first to need, and of their own gradients.
+  int64_t pendingBytes = 0;
 };
 
 /// Which operators of a graph run.
@@ -83,6 +85,8 @@ private:
   OperatorBackward differentiate(torch::jit::Node *node, PreparedNode &prepared);
   int64_t firstKept(torch::jit::Node *node, const std::vector<torch::jit::Value *> &used,
                     const OperatorBackward &backward);
+  int64_t firstPending(torch::jit::Node *node, const std::vector<torch::jit::Value *> &used,
+                       const OperatorBackward &backward);
 
   Model &model_;
   TopLevel top_;
@@ -101,6 +105,7 @@ private:
   std::unordered_set<torch::jit::Value *> weights_;  // whose gradients are needed
   std::unordered_set<torch::jit::Value *> needGrad_; // made from those
   std::unordered_set<torch::jit::Value *> kept_;     // for the backward of an earlier operator
+  std::unordered_set<torch::jit::Value *> pending_;  // for the weights' gradients of an earlier one
 };
 
 /// The run must not change the weights that are compiled afterwards.
