@@ -228,6 +228,8 @@ TEST(OperatorTimes, HaveABackwardWhereAskedFor) {
   EXPECT_EQ(row(1).keptBytes, 0);
   EXPECT_EQ(row(2).keptBytes, 32); // relu keeps what it made
   EXPECT_EQ(row(4).keptBytes, 0);  // neg keeps nothing
+  EXPECT_TRUE(table.pending);
+  EXPECT_EQ(row(2).pendingBytes, 0); // no gradient of a weight needs it
 }
 
 /// A large difference is said, and why there is nothing to compare with. The table's times add up
@@ -427,6 +429,50 @@ TEST(EstimateCosts, KnowWhatHasNoBackward) {
   EXPECT_EQ(table.batch, 0); // nothing says which dimension is the batch
   EXPECT_EQ(table.rows[0].trainedBytes, 256);
   EXPECT_EQ(table.rows[4].reads, (std::vector<uint32_t>{0, 3}));
+}
+
+/// A product needs what it read and the gradient of its result: nothing that only I reads, and what
+/// two of them read once. A norm has one gradient for its two weights.
+TEST(EstimateCosts, KnowWhatThePendingGradientsOfWeightsNeed) {
+  const CostTable table = countedTraining(R"(model {
+  attribute w parameter float32[8,8] requires_grad data=seed(1)
+  attribute g parameter float32[8] requires_grad data=seed(2)
+  graph(%x : Tensor, %w : Tensor, %g : Tensor):
+    %eps : float = prim::Constant[value=0.001]()
+    %no : bool = prim::Constant[value=0]()
+    %one : int = prim::Constant[value=1]()
+    %eight : int = prim::Constant[value=8]()
+    %sizes : int[] = prim::ListConstruct(%eight)
+    %1 : Tensor = aten::mm(%x, %w)
+    %2 : Tensor = aten::silu(%1)
+    %3 : Tensor = aten::mm(%2, %w)
+    %4 : Tensor = aten::mm(%2, %w)
+    %5 : Tensor = aten::mul(%3, %4)
+    %6 : Tensor = aten::layer_norm(%5, %sizes, %g, %g, %eps, %no)
+    %7 : Tensor = aten::add(%6, %g, %one)
+    return (%7)
+}
+)",
+                                          {at::ones({2, 8})});
+  const int64_t bytes = 64; // of every result
+  EXPECT_TRUE(table.pending);
+  auto rowOf = [&](const char *op, size_t number) {
+    for (const CostRow &row : table.rows)
+      if (row.op == op && number-- == 0)
+        return row;
+    ADD_FAILURE() << op;
+    return CostRow();
+  };
+  EXPECT_EQ(rowOf("aten::mm", 0).pendingBytes, 0); // the batch is the user's
+  EXPECT_EQ(rowOf("aten::silu", 0).keptBytes, bytes);
+  EXPECT_EQ(rowOf("aten::silu", 0).pendingBytes, 0);
+  EXPECT_EQ(rowOf("aten::mm", 1).keptBytes, bytes);
+  EXPECT_EQ(rowOf("aten::mm", 1).pendingBytes, 2 * bytes);
+  EXPECT_EQ(rowOf("aten::mm", 2).pendingBytes, bytes);
+  EXPECT_EQ(rowOf("aten::mul", 0).keptBytes, 2 * bytes);
+  EXPECT_EQ(rowOf("aten::mul", 0).pendingBytes, 0);
+  EXPECT_EQ(rowOf("aten::layer_norm", 0).pendingBytes, 2 * bytes);
+  EXPECT_EQ(rowOf("aten::add", 0).pendingBytes, bytes);
 }
 
 /// A weight of several operators is the first one's, and the table knows the others.
