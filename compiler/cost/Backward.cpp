@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/ones_like.h>
 #include <c10/core/GradMode.h>
+#include <c10/core/Storage.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -23,6 +24,13 @@ struct Leaf {
                          // it
   size_t input;          // that holds it
   size_t holders = 0;    // of `read`, before the operator
+  size_t sharers = 0;    // of its memory, before the operator
+};
+
+/// Memory of a result.
+struct Made {
+  c10::Storage memory;
+  int64_t bytes = 0;
 };
 
 bool isFloating(const at::Tensor &tensor) {
@@ -55,34 +63,53 @@ public:
         return leaf.read;
       }));
     }
-    for (std::vector<Leaf> *leaves : {&activations_, &weights_})
-      for (Leaf &leaf : *leaves)
-        leaf.holders = leaf.read.use_count();
+    for (Leaf &leaf : weights_)
+      leaf.holders = leaf.read.use_count();
+    for (Leaf &leaf : activations_) {
+      leaf.holders = leaf.read.use_count();
+      leaf.sharers = leaf.read.storage().use_count();
+    }
     return values;
   }
 
-  /// Call it while the graph behind `made` is alive and the operator itself holds nothing any more.
-  void countKept(const std::vector<c10::IValue> &made) {
-    countHeld(made, result_.keptOfRead, result_.keptOfMade);
+  /// Call it when the operator itself holds nothing any more: of the results, only the graph
+  /// remains.
+  void takeResults(std::vector<c10::IValue> made) {
+    std::set<const void *> known; // memory of the inputs, and of results so far
+    for (const BackwardInput &input : inputs_)
+      forEachTensor(input.value, [&](const at::Tensor &tensor) {
+        if (tensor.defined() && tensor.has_storage())
+          known.insert(tensor.storage().unsafeGetStorageImpl());
+      });
+    for (const Leaf &leaf : activations_)
+      known.insert(leaf.read.storage().unsafeGetStorageImpl()); // it may be a copy
+    for (const c10::IValue &value : made) {
+      bool any = false;
+      std::vector<Made> &memory = made_.emplace_back();
+      forEachTensor(value, [&](const at::Tensor &tensor) {
+        if (tensor.defined() && tensor.has_storage() &&
+            known.insert(tensor.storage().unsafeGetStorageImpl()).second)
+          memory.push_back({tensor.storage(), static_cast<int64_t>(tensor.nbytes())});
+        if (!isFloating(tensor) || !tensor.requires_grad())
+          return;
+        any = true;
+        roots_.add(torch::autograd::impl::gradient_edge(tensor), at::ones_like(tensor));
+      });
+      result_.hasGradient.push_back(any);
+    }
+  }
+
+  void countKept() {
+    countHeld(result_.keptOfRead, result_.keptOfMade);
     for (const Leaf &leaf : weights_)
-      if (isHeld(leaf))
+      if (leaf.read.use_count() > leaf.holders)
         result_.keptOfWeights += static_cast<int64_t>(leaf.leaf.nbytes());
   }
 
   /// One walk for all results, as a stage's backward comes to them: what several of them were made
   /// from runs once.
-  void walkBack(const std::vector<c10::IValue> &made) {
-    WalkRoots roots;
-    for (const c10::IValue &value : made) {
-      bool any = false;
-      forEachTensor(value, [&](const at::Tensor &tensor) {
-        if (!isFloating(tensor) || !tensor.requires_grad())
-          return;
-        any = true;
-        roots.add(torch::autograd::impl::gradient_edge(tensor), at::ones_like(tensor));
-      });
-      result_.hasGradient.push_back(any);
-    }
+  void walkBack() {
+    WalkRoots roots = std::move(roots_);
     const Walk activations = edgesOf(activations_), weights = edgesOf(weights_);
     if (!weights.wanted.empty()) { // unless the backward is walked in two parts
       result_.pendingOfRead = result_.keptOfRead;
@@ -100,7 +127,7 @@ public:
       GraphWalk toInputs, toWeights;
       toInputs.roots = std::move(roots);
       noteWalk(false, activations, toInputs, [&] { split.walkToInputs(toInputs); });
-      countHeld(made, result_.pendingOfRead, result_.pendingOfMade);
+      countHeld(result_.pendingOfRead, result_.pendingOfMade);
       result_.pendingGradients = split.pendingBytes();
       noteWalk(true, weights, toWeights, [&] { split.walkToWeights(toWeights); });
       return;
@@ -119,25 +146,23 @@ public:
   OperatorBackward take() { return std::move(result_); }
 
 private:
-  static bool isHeld(const Leaf &leaf) { return leaf.read.use_count() > leaf.holders; }
-
-  /// What the graph holds of the activations that the operator read, and of its results.
-  void countHeld(const std::vector<c10::IValue> &made, std::vector<int64_t> &ofRead,
-                 std::vector<int64_t> &ofMade) const {
+  /// What the graph holds of the activations that the operator read, and of its results. It saves
+  /// an input itself or a view of it, as a product of more than two dimensions does, and a result
+  /// as a tensor of its own over the same memory.
+  void countHeld(std::vector<int64_t> &ofRead, std::vector<int64_t> &ofMade) const {
     ofRead.assign(inputs_.size(), 0);
     ofMade.clear();
     std::set<const void *> counted;
-    for (const Leaf &leaf : activations_)
-      if (counted.insert(leaf.leaf.storage().unsafeGetStorageImpl()).second && isHeld(leaf))
+    for (const Leaf &leaf : activations_) {
+      const bool isHeld = leaf.read.use_count() > leaf.holders ||
+                          leaf.read.storage().use_count() > leaf.sharers;
+      if (counted.insert(leaf.leaf.storage().unsafeGetStorageImpl()).second && isHeld)
         ofRead[leaf.input] += static_cast<int64_t>(leaf.leaf.nbytes());
-    for (const c10::IValue &value : made) {
+    }
+    for (const std::vector<Made> &value : made_) {
       int64_t bytes = 0;
-      forEachTensor(value, [&](const at::Tensor &tensor) {
-        // Saved results are separate tensors over the same storage.
-        if (tensor.defined() && tensor.has_storage() && tensor.storage().use_count() > 1 &&
-            counted.insert(tensor.storage().unsafeGetStorageImpl()).second)
-          bytes += static_cast<int64_t>(tensor.nbytes());
-      });
+      for (const Made &each : value)
+        bytes += each.memory.use_count() > 1 ? each.bytes : 0;
       ofMade.push_back(bytes);
     }
   }
@@ -186,6 +211,8 @@ private:
   const std::vector<BackwardInput> &inputs_;
   const bool counts_;
   std::vector<Leaf> activations_, weights_;
+  std::vector<std::vector<Made>> made_; // per result
+  WalkRoots roots_;                     // of all results
   OperatorBackward result_;
 };
 
@@ -199,9 +226,9 @@ timeBackward(const std::vector<BackwardInput> &inputs, bool writes, bool counts,
     c10::AutoGradMode withGradients(true);
     BackwardTimer timer(inputs, counts);
     const std::vector<c10::IValue> read = timer.read(writes);
-    const std::vector<c10::IValue> made = run(read);
-    timer.countKept(made);
-    timer.walkBack(made);
+    timer.takeResults(run(read));
+    timer.countKept();
+    timer.walkBack();
     result = timer.take();
   });
   llvm::consumeError(std::move(error)); // no backward, no times

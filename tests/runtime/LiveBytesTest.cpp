@@ -115,6 +115,8 @@ TEST_P(MostBytes, AreThoseOfOneMicroBatch) {
     const bool readsTanhOfBatch =
         s == 0 && (run.layers == Layers::TanhFirst || run.layers == Layers::Skip);
     const ExpectedCosts &planned = whole.plan.training->costs[s];
+    EXPECT_EQ(planned.inputGrad > 0, s > 0) << s;
+    EXPECT_EQ(costs.room[s].inputGrad > 0, s > 0) << s; // it makes a gradient
     EXPECT_EQ(planned.kept - planned.freedByInputGrad,
               costs.stages[s].freedByWeightGrad() - (readsTanhOfBatch ? kLayerBytes : 0))
         << s;

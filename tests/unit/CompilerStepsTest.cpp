@@ -475,6 +475,29 @@ TEST(EstimateCosts, KnowWhatThePendingGradientsOfWeightsNeed) {
   EXPECT_EQ(rowOf("aten::add", 0).pendingBytes, bytes);
 }
 
+/// A product of three dimensions saves a matrix with the memory of its input, and gives a view of
+/// what it made.
+TEST(EstimateCosts, KnowWhatIsKeptAsAView) {
+  const CostTable table = countedTraining(R"(model {
+  attribute w parameter float32[8,8] requires_grad data=seed(1)
+  graph(%x : Tensor, %w : Tensor):
+    %none : NoneType = prim::Constant()
+    %1 : Tensor = aten::linear(%x, %w, %none)
+    %2 : Tensor = aten::silu(%1)
+    %3 : Tensor = aten::linear(%2, %w, %none)
+    return (%3)
+}
+)",
+                                          {at::ones({4, 3, 8})});
+  const int64_t bytes = 384; // of every result
+  ASSERT_EQ(table.rows.size(), 3u);
+  EXPECT_EQ(table.rows[0].keptBytes, 0);
+  EXPECT_EQ(table.rows[1].keptBytes, bytes);
+  EXPECT_EQ(table.rows[2].keptBytes, bytes);
+  EXPECT_EQ(table.rows[1].pendingBytes, 0);
+  EXPECT_EQ(table.rows[2].pendingBytes, 2 * bytes);
+}
+
 /// A weight of several operators is the first one's, and the table knows the others.
 TEST(EstimateCosts, KnowSharedAndFrozenWeights) {
   const CostTable table = countedTraining(R"(model {
