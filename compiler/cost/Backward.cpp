@@ -18,7 +18,7 @@ namespace pipec {
 
 namespace {
 
-/// Replaces a tensor whose gradient is needed.
+/// Replaces a tensor whose gradient is needed. One that is read as it is has itself as leaf.
 struct Leaf {
   at::Tensor leaf, read; // the operator reads a value derived from the leaf, so it may write into
                          // it
@@ -48,6 +48,11 @@ public:
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (inputs_[i].kind == BackwardInput::Kind::Fixed) {
         values.push_back(inputs_[i].value);
+        if (inputs_[i].isMade)
+          forEachTensor(inputs_[i].value, [&](const at::Tensor &tensor) {
+            if (tensor.defined() && tensor.has_storage())
+              fixed_.push_back({tensor, tensor, i});
+          });
         continue;
       }
       std::vector<Leaf> &leaves =
@@ -65,10 +70,11 @@ public:
     }
     for (Leaf &leaf : weights_)
       leaf.holders = leaf.read.use_count();
-    for (Leaf &leaf : activations_) {
-      leaf.holders = leaf.read.use_count();
-      leaf.sharers = leaf.read.storage().use_count();
-    }
+    for (std::vector<Leaf> *leaves : {&activations_, &fixed_})
+      for (Leaf &leaf : *leaves) {
+        leaf.holders = leaf.read.use_count();
+        leaf.sharers = leaf.read.storage().use_count();
+      }
     return values;
   }
 
@@ -146,19 +152,20 @@ public:
   OperatorBackward take() { return std::move(result_); }
 
 private:
-  /// What the graph holds of the activations that the operator read, and of its results. It saves
+  /// What the graph holds of the values that the operator read, and of its results. It saves
   /// an input itself or a view of it, as a product of more than two dimensions does, and a result
   /// as a tensor of its own over the same memory.
   void countHeld(std::vector<int64_t> &ofRead, std::vector<int64_t> &ofMade) const {
     ofRead.assign(inputs_.size(), 0);
     ofMade.clear();
     std::set<const void *> counted;
-    for (const Leaf &leaf : activations_) {
-      const bool isHeld = leaf.read.use_count() > leaf.holders ||
-                          leaf.read.storage().use_count() > leaf.sharers;
-      if (counted.insert(leaf.leaf.storage().unsafeGetStorageImpl()).second && isHeld)
-        ofRead[leaf.input] += static_cast<int64_t>(leaf.leaf.nbytes());
-    }
+    for (const std::vector<Leaf> *leaves : {&activations_, &fixed_})
+      for (const Leaf &leaf : *leaves) {
+        const bool isHeld = leaf.read.use_count() > leaf.holders ||
+                            leaf.read.storage().use_count() > leaf.sharers;
+        if (counted.insert(leaf.leaf.storage().unsafeGetStorageImpl()).second && isHeld)
+          ofRead[leaf.input] += static_cast<int64_t>(leaf.leaf.nbytes());
+      }
     for (const std::vector<Made> &value : made_) {
       int64_t bytes = 0;
       for (const Made &each : value)
@@ -210,7 +217,7 @@ private:
 
   const std::vector<BackwardInput> &inputs_;
   const bool counts_;
-  std::vector<Leaf> activations_, weights_;
+  std::vector<Leaf> activations_, weights_, fixed_;
   std::vector<std::vector<Made>> made_; // per result
   WalkRoots roots_;                     // of all results
   OperatorBackward result_;

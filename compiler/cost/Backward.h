@@ -29,6 +29,7 @@ struct BackwardInput {
   enum class Kind { Fixed, Activation, Weight }; // the last two need gradients
   c10::IValue value;
   Kind kind = Kind::Fixed;
+  bool isMade = false; // Fixed: by an operator, so after its last reader only backwards keep it
 };
 
 /// `writes`: the operator writes into its inputs, so it gets copies. `run` runs it on such values

@@ -99,6 +99,13 @@ llvm::Error GraphEvaluator::runOperators(std::vector<c10::IValue> inputs) {
     values_[model_.graph->inputs()[i]] = std::move(inputs[i]);
   for (size_t i = 0; i < model_.attributes.size(); ++i)
     values_[model_.graph->inputs()[model_.argumentCount() + i]] = privateCopy(model_.attributes[i]);
+  given_.clear();
+  for (const auto &[value, held] : values_)
+    forEachTensor(held, [&](const at::Tensor &tensor) {
+      if (tensor.defined() && tensor.has_storage())
+        given_.try_emplace(tensor.storage().unsafeGetStorageImpl(),
+                           tensor.storage().getWeakStorageImpl());
+    });
   for (size_t i = 0; i < model_.attributes.size(); ++i)
     if (isTrained(model_.attributes[i]))
       weights_.insert(model_.graph->inputs()[model_.argumentCount() + i]);
@@ -183,6 +190,19 @@ bool GraphEvaluator::handsOnWeights(Node *node, const std::vector<Value *> &used
                            kind == c10::prim::TupleIndex || kind == c10::aten::__getitem__;
   return isStructure && llvm::any_of(used, [&](Value *value) { return weights_.count(value); }) &&
          llvm::none_of(used, [&](Value *value) { return needGrad_.count(value); });
+}
+
+/// Whether an operator made its memory: it is no constant, and no view of what the model got.
+bool GraphEvaluator::isMade(Value *value) const {
+  const auto known = values_.find(value);
+  if (known == values_.end())
+    return false;
+  bool isGiven = false;
+  forEachTensor(known->second, [&](const at::Tensor &tensor) {
+    isGiven = isGiven || (tensor.defined() && tensor.has_storage() &&
+                          given_.count(tensor.storage().unsafeGetStorageImpl()));
+  });
+  return !isGiven;
 }
 
 /// Whether the value exists before the node runs: it is from an earlier node, or a constant
@@ -298,6 +318,8 @@ OperatorBackward GraphEvaluator::differentiate(Node *node, PreparedNode &prepare
       input.kind = BackwardInput::Kind::Weight;
     else if (needGrad_.count(value))
       input.kind = BackwardInput::Kind::Activation;
+    else
+      input.isMade = isMade(value);
     wanted |= input.kind != BackwardInput::Kind::Fixed;
   }
   if (!wanted || (!prepared.writes && isDetached(node)))

@@ -73,6 +73,7 @@ private:
   llvm::Error runOne(size_t index);
   EqualOperators::Known runOrBorrow(torch::jit::Node *node, PreparedNode &prepared);
   bool handsOnWeights(torch::jit::Node *node, const std::vector<torch::jit::Value *> &used) const;
+  bool isMade(torch::jit::Value *value) const;
   bool isKnownTo(torch::jit::Node *node, torch::jit::Value *value) const;
   PreparedNode &preparedFor(torch::jit::Node *node);
   std::vector<torch::jit::Value *> usedBy(torch::jit::Node *node) const;
@@ -102,6 +103,8 @@ private:
   std::unordered_map<torch::jit::Value *, c10::IValue> values_;
   std::unordered_map<torch::jit::Value *, size_t> lastUse_;
   std::unordered_map<torch::jit::Node *, PreparedNode> prepared_;
+  /// Memory of arguments and attributes. It may be free already, and its place is not used again.
+  std::unordered_map<const void *, c10::weak_intrusive_ptr<c10::StorageImpl>> given_;
   std::unordered_set<torch::jit::Value *> weights_;  // whose gradients are needed
   std::unordered_set<torch::jit::Value *> needGrad_; // made from those
   std::unordered_set<torch::jit::Value *> kept_;     // for the backward of an earlier operator

@@ -94,23 +94,26 @@ TrainingStages::BackwardParts TrainingStages::partsOf(size_t begin, size_t end) 
   const std::vector<CostRow> &rows = problem_.table.rows;
   BackwardParts parts;
   std::vector<bool> isOnWay(end - begin, false);
-  std::set<uint32_t> again; // received values that the table counts for an earlier stage's W
+  std::set<uint32_t> again; // received values that the table counts for an earlier stage
   for (size_t i = begin; i < end; ++i) {
     const CostRow &row = rows[i];
     bool readsRest = false; // of the stage
     for (uint32_t maker : row.reads) {
+      if (row.pendingBytes > 0 && firstPending_[maker] < begin && again.insert(maker).second)
+        parts.pendingBytes += rows[maker].outputBytes;
       if (!hasGradient_[maker] || rows[maker].outputBytes == 0)
         continue;
       const bool leads = maker < begin || isOnWay[maker - begin] || isMadeFor(end, maker);
       isOnWay[i - begin] = isOnWay[i - begin] || leads;
       readsRest = readsRest || !leads;
-      if (row.pendingBytes > 0 && firstPending_[maker] < begin && again.insert(maker).second)
-        parts.pendingBytes += rows[maker].outputBytes;
     }
     const int64_t whole = row.keptBytes + row.outputBytes; // with the gradient of its result
     if (!isOnWay[i - begin]) {
       parts.weightGradNs += row.inputGradNs + row.weightGradNs;
       parts.pendingBytes += isMadeFor(end, i) ? whole : row.keptBytes;
+      for (uint32_t maker : row.reads) // an earlier stage may be the first to keep it
+        if (maker < begin && again.insert(maker).second)
+          parts.pendingBytes += rows[maker].outputBytes;
       continue;
     }
     parts.inputGradNs += row.inputGradNs;
@@ -149,13 +152,11 @@ void TrainingStages::addChannels(const TrainingPoint &point, const std::vector<u
       if (consumers.empty())
         continue;
       addChannel(work.plan, from, {consumers.begin(), consumers.end()}, bytes);
-      const bool hasGradient = ofBytes && hasGradient_[maker];
-      work.plan.channels.back().tensor.requiresGrad = hasGradient;
+      work.plan.channels.back().tensor.requiresGrad = ofBytes && hasGradient_[maker];
       for (size_t stage : consumers) {
         linked.insert({from, stage});
         work.costs.stages[stage].heldByForward += bytes;
-        // The operators' pending bytes do not have values without a gradient.
-        work.costs.stages[stage].freedByInputGrad += hasGradient ? bytes : 0;
+        work.costs.stages[stage].freedByInputGrad += bytes; // the operators' pending bytes count it
         work.costs.keptToRecompute[stage] += bytes;
       }
     }

@@ -5,6 +5,8 @@
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Json.h"
 
+#include <algorithm>
+
 namespace pipec {
 namespace {
 

@@ -475,6 +475,35 @@ TEST(EstimateCosts, KnowWhatThePendingGradientsOfWeightsNeed) {
   EXPECT_EQ(rowOf("aten::add", 0).pendingBytes, bytes);
 }
 
+/// The batch is the user's, in any view; what an operator makes of it is there for the backward
+/// alone.
+TEST(EstimateCosts, KnowWhatIsKeptWithoutAGradient) {
+  const CostTable table = countedTraining(R"(model {
+  attribute w parameter float32[8,8] requires_grad data=seed(1)
+  attribute f parameter float32[8,8] data=seed(2)
+  graph(%x : Tensor, %w : Tensor, %f : Tensor):
+    %one : int = prim::Constant[value=1]()
+    %zero : int = prim::Constant[value=0]()
+    %1 : Tensor = aten::transpose(%x, %zero, %one)
+    %2 : Tensor = aten::mm(%1, %w)
+    %3 : Tensor = aten::tanh(%x)
+    %4 : Tensor = aten::mm(%3, %w)
+    %5 : Tensor = aten::mul(%2, %f)
+    %6 : Tensor = aten::mul(%4, %3)
+    %7 : Tensor = aten::add(%5, %6, %one)
+    return (%7)
+}
+)",
+                                          {at::ones({8, 8})});
+  ASSERT_EQ(table.rows.size(), 7u);
+  const int64_t bytes = 256; // of every result
+  EXPECT_EQ(table.rows[1].keptBytes, 0);
+  EXPECT_EQ(table.rows[2].keptBytes, 0);
+  EXPECT_EQ(table.rows[3].keptBytes, bytes);
+  EXPECT_EQ(table.rows[4].keptBytes, 0); // a weight, too, is there in any case
+  EXPECT_EQ(table.rows[5].keptBytes, 0); // the product keeps it
+}
+
 /// A product of three dimensions saves a matrix with the memory of its input, and gives a view of
 /// what it made.
 TEST(EstimateCosts, KnowWhatIsKeptAsAView) {
