@@ -161,8 +161,8 @@ private:
     std::set<const void *> counted;
     for (const std::vector<Leaf> *leaves : {&activations_, &fixed_})
       for (const Leaf &leaf : *leaves) {
-        const bool isHeld = leaf.read.use_count() > leaf.holders ||
-                            leaf.read.storage().use_count() > leaf.sharers;
+        const bool isHeld =
+            leaf.read.use_count() > leaf.holders || leaf.read.storage().use_count() > leaf.sharers;
         if (counted.insert(leaf.leaf.storage().unsafeGetStorageImpl()).second && isHeld)
           ofRead[leaf.input] += static_cast<int64_t>(leaf.leaf.nbytes());
       }

@@ -114,9 +114,7 @@ TEST_P(MostBytes, AreThoseOfOneMicroBatch) {
     const ExpectedCosts &planned = whole.plan.training->costs[s];
     EXPECT_EQ(planned.inputGrad > 0, s > 0) << s;
     EXPECT_EQ(costs.room[s].inputGrad > 0, s > 0) << s;
-    EXPECT_EQ(planned.kept - planned.freedByInputGrad,
-              costs.stages[s].freedByWeightGrad())
-        << s;
+    EXPECT_EQ(planned.kept - planned.freedByInputGrad, costs.stages[s].freedByWeightGrad()) << s;
   }
   if (run.layers == Layers::TanhLast) // a backward does not free what another stage still keeps
     costs.room.clear();

@@ -232,9 +232,8 @@ TEST(Generators, autoZeroBubbleKeepsRoomForPendingGradients) {
     stage.freedByInputGrad = -3;
   }
   Schedule one;
-  one.ranks = {{{ActionKind::Forward, 0, 0},
-                {ActionKind::InputGrad, 0, 0},
-                {ActionKind::WeightGrad, 0, 0}}};
+  one.ranks = {
+      {{ActionKind::Forward, 0, 0}, {ActionKind::InputGrad, 0, 0}, {ActionKind::WeightGrad, 0, 0}}};
   ScheduleCosts costs = request.costs;
   costs.stages.resize(1);
   EXPECT_EQ(take(timeSchedule(one, costs)).peakBytes.front(), 7);
