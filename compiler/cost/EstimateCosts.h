@@ -17,6 +17,7 @@ struct OperatorWork {
   };
   Walk inputGrad, weightGrad;
   int64_t keptBytes = 0; // for the backward, unless an earlier operator kept it
+  int64_t pendingBytes = 0; // as OperatorRun
 };
 
 struct OperatorRun;
