@@ -129,13 +129,6 @@ constexpr RefusalRow kRefusals[] = {
      "Where a list was made elsewhere or may have grown, or where a tensor may be None, it "
      "detaches the results instead, unless the operator writes one of its arguments, or returns a "
      "list or its arguments themselves."},
-    {Refusal::LstmWithoutGradients, "lstm-without-gradients",
-     "--train: {} is in a part without gradients, where LibTorch rounds it differently than stages "
-     "do",
-     "call it outside of torch.no_grad() and detach its results",
-     "On a CPU, LibTorch computes an LSTM in another way between torch.no_grad() and its end, "
-     "whatever its weights require, with other last bits. Stages of a training run with gradients "
-     "on. GRU and RNN have the same bits in both."},
     {Refusal::InnerGradient, "inner-gradient", "{}: the model computes gradients itself",
      "leave a penalty on gradients out of the model, write the derivative that it needs with "
      "operators, or train the model unsplit: pipe-run MODEL.pt --train",

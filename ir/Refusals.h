@@ -33,7 +33,6 @@ enum class Refusal {
   StateWithGradient,
   GradMode,
   HiddenTensors,
-  LstmWithoutGradients,
   InnerGradient,
   TooFewPlaces,
   CutNotPossible,

@@ -5,7 +5,10 @@
 #include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
+#include "passes/GradModeSwitch.h"
 #include "passes/ReturnedArgument.h"
+#include "passes/Treatment.h"
+#include "passes/WholeForms.h"
 #include "passes/analysis/MemoryTypes.h"
 #include "passes/analysis/OperatorFacts.h"
 
@@ -53,51 +56,12 @@ std::optional<c10::IValue> attributeRead(Node *node, const Value *self, const c1
 /// Initial: on in a training, but for the test runs of forwards.
 enum class GradMode { Initial, On, Off };
 
-/// How an operator treats tensors that it is given.
-enum class Treatment {
-  Nothing,  // it makes none and changes none: sizes, numbers
-  HandsOn,  // containers, control flow, and changes of a tensor's form
-  Computes, // its results have a graph if its arguments have one
-};
-
-Treatment treatmentOf(const Node *node) {
-  const c10::FunctionSchema *schema = node->maybeSchema();
-  if (!schema || !node->blocks().empty() || node->kind() == c10::prim::SetAttr ||
-      node->kind() == c10::prim::TupleUnpack || node->kind() == c10::prim::TupleIndex)
-    return Treatment::HandsOn;
-  bool writes = false, writesOut = false;
-  for (const c10::Argument &argument : schema->arguments()) {
-    const bool isWritten = argument.alias_info() && argument.alias_info()->isWrite();
-    if (argument.type()->hasFreeVariables() || (isWritten && !isTensor(*argument.type())))
-      return Treatment::HandsOn;
-    writes |= isWritten;
-    writesOut |= isWritten && argument.kwarg_only();
-  }
-  if (writes && !writesOut && node->kind().is_aten() && mayChangeForm(node))
-    return Treatment::HandsOn;
-  const bool makes = llvm::any_of(
-      node->outputs(), [](const Value *output) { return holdsTensors(*output->type()); });
-  return writes || makes ? Treatment::Computes : Treatment::Nothing;
-}
-
-/// Whether the result is a view of the first argument, never that argument itself.
-bool isView(const Node *node) {
-  const c10::FunctionSchema *schema = node->maybeSchema();
-  if (!schema || schema->arguments().empty() || schema->returns().size() != 1 ||
-      node->kind() == c10::aten::detach || mayReturnArgument(node))
-    return false;
-  const c10::AliasInfo *given = schema->arguments()[0].alias_info();
-  const c10::AliasInfo *made = schema->returns()[0].alias_info();
-  return given && made && !made->isWrite() && given->beforeSets() == made->beforeSets();
-}
-
 /// One part without gradients, from the node before which it begins.
 struct Region {
   Node *begin;
   std::unordered_set<const Value *> inside = {};            // values that it defines
   std::unordered_set<const Value *> bare = {};              // of these, those without a graph
   std::unordered_map<const Value *, Value *> detached = {}; // only looked up
-  std::unordered_map<const Value *, Value *> whole = {};    // of bare ones; only looked up
 };
 
 class GradRegions {
@@ -174,6 +138,8 @@ private:
   }
 
   llvm::Error visit(Node *node, GradMode mode, Region *region) {
+    if (switchesGradientsOff(node)) // of an earlier run of this
+      return llvm::Error::success();
     for (Block *inner : node->blocks()) {
       GradMode after = mode;
       TRY(walk(*inner, after, region));
@@ -181,8 +147,10 @@ private:
         return refuseWith(Refusal::GradMode, describeNode(node),
                           "a mode that depends on which branch runs");
     }
-    if (!region)
+    if (!region) {
+      readLeaves(node);
       return llvm::Error::success();
+    }
     region->inside.insert(node->outputs().begin(), node->outputs().end());
     return withoutGraph(node, *region);
   }
@@ -191,15 +159,17 @@ private:
   llvm::Error withoutGraph(Node *node, Region &region) {
     if (treatmentOf(node) != Treatment::Computes)
       return llvm::Error::success();
-    if (node->kind() == c10::aten::lstm) // rounds by the mode, and not by what its tensors require
-      return refuseWith(Refusal::LstmWithoutGradients, describeNode(node));
     changed_ = true;
+    if (asksForGradMode(node)) {
+      computeInMode(node, region);
+      return llvm::Error::success();
+    }
     const std::vector<Value *> given = node->inputs().vec();
     bool isDone = true;
     for (size_t i = 0; i < given.size(); ++i) {
       Value *read;
       if (asksWhatIsRequired(node, i)) {
-        read = wholeFormOf(given[i], region);
+        read = forms_.of(given[i]);
         isDone &= isBare(read, region);
       } else {
         read = bareFormOf(given[i], node, region);
@@ -213,6 +183,7 @@ private:
     const c10::FunctionSchema &schema = node->schema();
     for (size_t r = 0; r < node->outputs().size(); ++r) {
       region.bare.insert(node->output(r));
+      made_.insert(node->output(r));
       if (const std::optional<size_t> written = writtenAs(schema, r);
           written && given[*written] != node->input(*written))
         node->output(r)->replaceAllUsesWith(given[*written]); // the tensor, with its graph
@@ -222,6 +193,42 @@ private:
     return llvm::Error::success();
   }
 
+  /// In PyTorch, a view that a region made is a leaf that requires what its tensor does. Behind the
+  /// region, too, operators ask for that. The gradient of the leaf goes nowhere.
+  void readLeaves(Node *node) {
+    for (size_t i = 0; i < node->inputs().size(); ++i) {
+      Value *given = node->input(i);
+      const Node *maker = given->node();
+      const bool isPart =
+          maker->kind() == c10::prim::ListUnpack || maker->kind() == c10::aten::__getitem__;
+      if (!isTensor(*given->type()) || !made_.count(isPart ? maker->input(0) : given) ||
+          !asksWhatIsRequired(node, i))
+        continue;
+      if (Value *whole = forms_.of(given); whole != given)
+        node->replaceInput(i, leafOf(whole));
+    }
+  }
+
+  Value *leafOf(Value *whole) {
+    Value *&known = leaves_[whole];
+    if (known)
+      return known;
+    Node *maker = whole->node();
+    Node *view = maker->owningGraph()->create(c10::Symbol::aten("alias"), {whole});
+    view->insertAfter(maker)->copyMetadata(maker);
+    return known = switchGradientsOff(view)->output();
+  }
+
+  /// Its results have no graph, whatever it reads.
+  void computeInMode(Node *node, Region &region) {
+    for (size_t i = 0; i < node->inputs().size(); ++i)
+      node->replaceInput(i, forms_.of(node->input(i)));
+    for (const Value *output : switchGradientsOff(node)->outputs()) {
+      region.inside.insert(output);
+      region.bare.insert(output);
+    }
+  }
+
   /// A tensor that the operator was given, and the bare form that it reads now.
   struct Given {
     Value *whole, *bare;
@@ -229,7 +236,7 @@ private:
 
   /// Where the operator returns its first argument itself, or one of a list, the result keeps that
   /// one's graph. Only a run shows whether it does.
-  static void keepReturned(Node *node, Value *argument, Region &region) {
+  void keepReturned(Node *node, Value *argument, Region &region) {
     std::vector<Given> given = {{argument, node->input(0)}};
     if (!isTensor(*argument->type())) { // bareFormOf made a list of another one
       given.clear();
@@ -245,7 +252,7 @@ private:
   }
 
   /// Of `given` the tensor that `made` is; `made` if it is a new one.
-  static Value *chosen(Node *node, Value *made, const std::vector<Given> &given, Region &region) {
+  Value *chosen(Node *node, Value *made, const std::vector<Given> &given, Region &region) {
     Value *result = made;
     for (const auto &[whole, bare] : given)
       if (whole != bare)
@@ -254,13 +261,13 @@ private:
     region.inside.insert(result);
     if (result != made) {
       region.detached[result] = made;
-      region.whole[made] = result;
+      forms_.addChosen(made, result);
     }
     return result;
   }
 
   /// The same for each element of a list: the operator made it of a list of as many tensors.
-  static Value *chosenOfList(Node *node, const std::vector<Given> &given, Region &region) {
+  Value *chosenOfList(Node *node, const std::vector<Given> &given, Region &region) {
     torch::jit::Graph &graph = *node->owningGraph();
     Node *unpack = graph.create(c10::prim::ListUnpack, {node->output()}, given.size());
     graph.insertNode(unpack)->copyMetadata(node);
@@ -309,23 +316,6 @@ private:
     return list->output();
   }
 
-  /// The value as PyTorch has it in the region. There, too, a view of a tensor that requires
-  /// gradients requires them.
-  static Value *wholeFormOf(Value *value, Region &region) {
-    if (const auto known = region.whole.find(value); known != region.whole.end())
-      return known->second;
-    Node *node = value->node();
-    if (!region.bare.count(value) || !isView(node))
-      return value;
-    Value *viewed = wholeFormOf(node->input(0), region);
-    if (viewed == node->input(0))
-      return value;
-    Node *view = node->owningGraph()->createClone(node, [](Value *input) { return input; });
-    view->replaceInput(0, viewed);
-    view->insertAfter(node)->copyMetadata(node);
-    return region.whole[value] = view->output();
-  }
-
   /// A tensor that the region made, a constant, or a buffer: state gets no graph.
   bool isBare(Value *value, const Region &region) const {
     if (region.bare.count(value) || value->node()->kind() == c10::prim::Constant)
@@ -333,6 +323,11 @@ private:
     const std::optional<c10::IValue> read =
         attributeRead(value->node(), model_.graph->inputs()[0], model_.self);
     return read && (read->isNone() || (read->isTensor() && !read->toTensor().requires_grad()));
+  }
+
+  bool isArgument(const Value *value) const {
+    return value->node()->kind() == c10::prim::Param &&
+           value->node()->owningBlock() == model_.graph->block();
   }
 
   /// Whether the list may have other elements than at first.
@@ -348,7 +343,7 @@ private:
   }
 
   /// One per tensor and region, where both begin to exist.
-  static Value *detached(Value *value, Node *user, Region &region) {
+  Value *detached(Value *value, Node *user, Region &region) {
     Value *&known = region.detached[value];
     if (known)
       return known;
@@ -361,7 +356,8 @@ private:
       node->insertAfter(value->node());
     node->copyMetadata(user);
     region.bare.insert(node->output());
-    region.whole[node->output()] = value;
+    if (!isArgument(value)) // those require no gradients
+      forms_.addDetached(node->output(), value);
     return known = node->output();
   }
 
@@ -385,6 +381,10 @@ private:
 
   Model &model_;
   bool changed_ = false;
+  // Of all regions: what follows may use views that an earlier one made.
+  WholeForms forms_;
+  std::unordered_set<const Value *> made_; // without a graph
+  std::unordered_map<const Value *, Value *> leaves_;
   std::unordered_set<const Value *> initial_; // answers that are the initial mode
   std::vector<Node *> setters_;
 };

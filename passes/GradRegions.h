@@ -17,8 +17,7 @@ namespace pipec {
 ///
 /// Gradients are the same: no operator of the part has a graph, a write changes the elements and
 /// not the graph of x, and a value that a part only forwards keeps its graph. Passes and cuts need
-/// not know of modes. True if it changed anything. Errors: the refusals grad-mode,
-/// hidden-tensors and lstm-without-gradients.
+/// not know of modes. True if it changed anything. Errors: the refusals grad-mode and hidden-tensors.
 ///
 /// An operator that returns its argument itself, as contiguous() may, gives PyTorch a tensor with a
 /// graph. Only a run shows whether it does, so stages decide it there:
@@ -31,11 +30,17 @@ namespace pipec {
 ///
 /// Products, recurrent layers and the masks of attention ask what their arguments require, and
 /// choose by that how they compute (asksWhatIsRequired). So they read what PyTorch gives them,
-/// views of a whole tensor included, and their results are detached. The graph of such a result is
-/// gone with the next operator:
+/// views of a whole tensor included (WholeForms.h), and their results are detached. The graph of
+/// such a result is gone with the next operator:
 ///
 ///       t = linear(x, w)          =>   %t1 = aten::linear(%x, %w)
 ///                                      %t  = aten::detach(%t1)
+///
+/// Behind the part, PyTorch has such a view as a leaf that requires gradients, which go nowhere.
+/// Products there read one.
+///
+/// An LSTM chooses by the mode (asksForGradMode). It alone runs with gradients switched off
+/// (GradModeSwitch.h).
 llvm::Expected<bool> lowerGradRegions(Model &model);
 
 } // namespace pipec

@@ -205,6 +205,8 @@ bool asksWhatIsRequired(const Node *node, size_t argument) {
   return (isProduct || isMask) && holdsTensors(*node->input(argument)->type());
 }
 
+bool asksForGradMode(const Node *node) { return node->kind() == c10::aten::lstm; }
+
 std::pair<size_t, size_t> hiddenWrites(const Node *node) {
   if (clampsInPlace(node))
     return {0, 1};

@@ -54,6 +54,9 @@ bool mayChangeForm(const torch::jit::Node *writer);
 /// with other last bits than a product per sample; recurrent layers are products with their
 /// weights. Attention does not take its fast way for a mask that requires gradients.
 bool asksWhatIsRequired(const torch::jit::Node *node, size_t argument);
+/// Whether LibTorch chooses by the grad mode, whatever the arguments require. On a CPU, an LSTM has
+/// other last bits with gradients switched off.
+bool asksForGradMode(const torch::jit::Node *node);
 
 /// The inputs that the operator writes although its schema does not declare it: the running
 /// statistics of normalisations in training.

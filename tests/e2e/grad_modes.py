@@ -364,16 +364,119 @@ class Factors(nn.Module):
         return mse(self.c(torch.tanh(self.b(h))) - t.transpose(0, 1) - u) + mse(mask)
 
 
-class FrozenLstm(nn.Module):
-    def __init__(self, w: int = 6):
+class Parts(nn.Module):
+    """Factors that are parts of a weight: elements of lists, which may be taken in a loop, and what a branch chooses."""
+
+    def __init__(self, w: int = 8):
         super().__init__()
-        self.teacher, self.student, self.out = nn.LSTM(w, w), nn.LSTM(w, w), nn.Linear(w, w)
+        self.a, self.b, self.c = nn.Linear(w, w), nn.Linear(w, w), nn.Linear(w, w)
+        self.packed, self.banks = nn.Parameter(torch.randn(3 * w, w)), nn.Parameter(torch.randn(2, 4, w))
 
     def forward(self, x: Tensor) -> Tensor:
+        h = self.a(x)
+        turned = h.transpose(0, 1)
         with torch.no_grad():
-            t, _ = self.teacher(x)
+            q, k, v = self.packed.chunk(3)
+            t = functional.linear(turned, k) + torch.matmul(q, turned.transpose(1, 2)).transpose(1, 2)
+            parts = self.packed.split([8, 16])
+            pair = (parts[0].t(), v)
+            for bank in self.banks.unbind(0):
+                t = t + torch.matmul(turned, bank.t()).sum(-1, keepdim=True)
+            if bool(x.sum() > 1e9):
+                factor = v * 2
+            else:
+                factor = v.t()
+            t = t + torch.matmul(turned, factor) + torch.matmul(turned, pair[0])
+        return mse(self.c(torch.tanh(self.b(h))) - t.transpose(0, 1)) + mse(self.packed) + mse(self.banks)
+
+
+class Attended(nn.Module):
+    """Attention to another input takes its weights apart."""
+
+    def __init__(self, w: int = 8):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(w, w), nn.Linear(w, w), nn.Linear(w, w)
+        self.attention = nn.MultiheadAttention(w, 2, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.a(x)
+        with torch.no_grad():
+            t, _ = self.attention(h, x, x * 0.5)
+        return mse(self.c(torch.tanh(self.b(h))) - t) + mse(self.attention.in_proj_weight)
+
+
+class Reshaped(nn.Module):
+    """A reshape is a view, or a copy that requires no gradients."""
+
+    def __init__(self, w: int = 8):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(w, w), nn.Linear(w, w), nn.Linear(w, w)
+        self.kernel = nn.Parameter(torch.randn(w, 2, 4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.a(x)
+        turned = h.transpose(0, 1)
+        with torch.no_grad():
+            copied = self.c.weight.t().reshape(4, -1).reshape(8, 8)
+            changed = self.kernel.transpose(0, 1).reshape(8, 8)
+            changed.mul_(0.5)
+            viewed = self.kernel.flatten(1)
+            narrow = self.kernel[:, :, :2].transpose(1, 2).reshape(8, 4)[:, :2].reshape(16, 1)[:8]
+            t = torch.matmul(turned, copied) + torch.matmul(turned, viewed) + torch.matmul(turned, changed)
+            t = t + torch.matmul(turned, narrow)
+        return mse(self.c(torch.tanh(self.b(h))) - t.transpose(0, 1)) + mse(self.kernel)
+
+
+class Behind(nn.Module):
+    """Views that a part without gradients made are factors behind it: leaves that require gradients, which go nowhere."""
+
+    def __init__(self, w: int = 8):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(w, w), nn.Linear(w, w), nn.Linear(w, w)
+        self.table, self.packed = nn.Parameter(torch.randn(w, w)), nn.Parameter(torch.randn(2 * w, w))
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.a(x)
+        with torch.no_grad():
+            factor = self.table.t()
+            k, v = self.packed.chunk(2)
+        y = self.b(h)
+        turned = y.transpose(0, 1)
+        t = torch.matmul(turned, factor) + functional.linear(turned, k)
+        return mse(self.c(torch.tanh(y)) - t.transpose(0, 1) - v[0]) + mse(self.table) + mse(self.packed)
+
+
+class Lstms(nn.Module):
+    """LSTMs without gradients: a frozen one, and one that reads and has what requires gradients."""
+
+    def __init__(self, w: int = 6):
+        super().__init__()
+        self.teacher, self.other = nn.LSTM(w, w, batch_first=True), nn.LSTM(w, w, num_layers=2, bidirectional=True, batch_first=True)
+        self.student, self.out = nn.LSTM(w, w, batch_first=True), nn.Linear(w, w)
+        for parameter in self.teacher.parameters():
+            parameter.requires_grad_(False)
+
+    def forward(self, x: Tensor) -> Tensor:
         s, _ = self.student(x)
-        return mse(self.out(s) - t)
+        with torch.no_grad():
+            t, state = self.teacher(x)
+            u, _ = self.other(s)
+        return mse(self.out(s) - t) + mse(s * u[:, :, :6] - state[1][0].unsqueeze(1))
+
+
+class DoubleLstm(nn.Module):
+    """Of float64, an LSTM is products with its weights."""
+
+    def __init__(self, w: int = 6):
+        super().__init__()
+        self.a, self.out = nn.Linear(w, w), nn.Linear(w, w)
+        self.teacher = nn.LSTM(w, w, batch_first=True).double()
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.a(x)
+        with torch.no_grad():
+            t, _ = self.teacher(h.double())
+        return mse(self.out(torch.tanh(h)) - t.float())
 
 
 class Branches(nn.Module):
@@ -474,10 +577,21 @@ class GradModes(e2e.Case):
     def testFactorsThatAreViews(self):
         self.trains(self.made(Factors, torch.randn(10, 5, 8)), ["--stages", 2], ["--at", "b,c"])
 
-    def testAnLstmIsRefused(self):
-        name = self.made(FrozenLstm, torch.randn(4, 3, 6))
-        self.refused(UNSUPPORTED, ["aten::lstm", "in a part without gradients, where LibTorch rounds it differently"], "pipe-compile", f"{name}.pt",
-                     "--train", "--stages", 2, "--inputs", f"{name}.inputs.pt", "-o", "never.pipe")
+    def testFactorsThatAreParts(self):
+        self.trains(self.made(Parts, torch.randn(10, 5, 8)), ["--stages", 2], ["--stages", 3])
+
+    def testAttentionTakesWeightsApart(self):
+        self.trains(self.made(Attended, torch.randn(10, 5, 8)), ["--stages", 2])
+
+    def testFactorsThatAreReshaped(self):
+        self.trains(self.made(Reshaped, torch.randn(10, 5, 8)), ["--stages", 2], ["--stages", 3])
+
+    def testFactorsBehindThePart(self):
+        self.trains(self.made(Behind, torch.randn(10, 5, 8)), ["--stages", 2], ["--stages", 3])
+
+    def testAnLstm(self):
+        self.trains(self.made(Lstms, torch.randn(10, 3, 6)), ["--stages", 2], ["--stages", 3])
+        self.trains(self.made(DoubleLstm, torch.randn(10, 3, 6)), ["--stages", 2])
 
     def testAModeOfARunIsRefused(self):
         name = self.made(Branches, torch.randn(4, 4))
