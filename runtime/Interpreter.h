@@ -13,8 +13,8 @@
 
 namespace pipec {
 
-/// The data that all ranks share during one step. Each cell of `leaves` is written once, by the
-/// rank that makes it.
+/// The data that all ranks share during one step. Each cell of `leaves` is written by one
+/// rank, which makes it.
 struct StepData {
   uint64_t seed = 0;
   uint64_t step = 0;

@@ -62,8 +62,7 @@ llvm::Error RankTraining::collectNumbers(const TrainingData &data, std::optional
   return llvm::Error::success();
 }
 
-llvm::Error RankTraining::norm(const Step &step,
-                               const std::vector<std::vector<c10::IValue>> &leaves,
+llvm::Error RankTraining::norm(const Step &step, std::vector<std::vector<c10::IValue>> &leaves,
                                TrainingData &data) {
   c10::AutoGradMode noGrad(false);
   std::unique_ptr<Device::Scope> stream = device().enter(main().stream());
@@ -85,6 +84,7 @@ llvm::Error RankTraining::norm(const Step &step,
     gradients_.clear();
   });
   TRY(guardTorchError(ExitCode::Other, "the norm of the gradients", [&]() -> llvm::Error {
+    copyLosses(leaves);
     sumTransmitted();
     return collectNumbers(data, isCounted_ ? count : std::nullopt);
   }));

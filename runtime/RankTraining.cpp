@@ -215,6 +215,15 @@ void RankTraining::forgetLeaves() {
     values.clear();
 }
 
+void RankTraining::copyLosses(std::vector<std::vector<c10::IValue>> &leaves) const {
+  const size_t loss = plan_.training->loss;
+  for (size_t s = 0; s < plan_.stages.size(); ++s)
+    if (makesLeaf(s, loss))
+      for (const MicroBatchRange &range : mine_)
+        for (int64_t k = range.first; k < range.first + range.number; ++k)
+          leaves[k][loss] = leaves[k][loss].toTensor().detach().clone();
+}
+
 void RankTraining::noteLeaves(size_t stage, const std::vector<std::vector<c10::IValue>> &leaves) {
   auto note = [&](size_t leaf) {
     if (!makesLeaf(stage, leaf))

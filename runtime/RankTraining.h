@@ -79,7 +79,7 @@ public:
   llvm::Error reduceTie(const Step &step);
   /// Ends the sums over stages, finds the norm of all gradients, and clips them. Errors: NotFinite,
   /// naming the parameter, or the micro-batch whose loss is not finite.
-  llvm::Error norm(const Step &step, const std::vector<std::vector<c10::IValue>> &leaves,
+  llvm::Error norm(const Step &step, std::vector<std::vector<c10::IValue>> &leaves,
                    TrainingData &data);
   llvm::Error optimize(const Step &step, TrainingData &data);
   /// After the last step of a rank's program. Errors: those of norm, if nothing else found them.
@@ -110,6 +110,8 @@ private:
   void sumTransmitted();
   /// Adds those of this replica's micro-batches that `stage`, on this rank, makes.
   void noteLeaves(size_t stage, const std::vector<std::vector<c10::IValue>> &leaves);
+  /// A loss may be a weight, or a view of one, which the optimizer is about to change.
+  void copyLosses(std::vector<std::vector<c10::IValue>> &leaves) const;
   void forgetLeaves();
   /// Gives message_ to the group: messages_ are those of all.
   llvm::Error gather(const Step &step) {

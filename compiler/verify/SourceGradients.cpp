@@ -5,11 +5,13 @@
 #include "ir/autograd/ModelGradients.h"
 #include "ir/batch/MergeOutputs.h"
 #include "ir/batch/MicroBatch.h"
+#include "ir/batch/discovery/ResultSnapshots.h"
 #include "ir/support/Try.h"
 
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/full_like.h>
+#include <c10/core/GradMode.h>
 #include <torch/csrc/jit/api/module.h>
 
 #include <numeric>
@@ -36,16 +38,19 @@ llvm::Expected<SourceStep> SourceTrainer::run(const Signature &signature,
   c10::IValue result = TRY(guardTorch(ExitCode::Usage, "running the model", [&] {
     return runMethod(impl_->module, signature.method, std::move(inputs));
   }));
-  std::vector<c10::IValue> leaves = TRY(flattenOutputs(signature, result));
-  return guardTorch(ExitCode::Usage, "the model's backward", [&] {
-    SourceStep step;
-    step.leaves = std::move(leaves);
+  const std::vector<c10::IValue> leaves = TRY(flattenOutputs(signature, result));
+  SourceStep step;
+  TRY(guardTorchVoid(ExitCode::Usage, "the model's backward", [&] {
     const std::vector<TrainedTensor> tensors = trainedTensors(impl_->module);
-    std::vector<at::Tensor> found = gradientsFrom(step.leaves[loss].toTensor(), scale, tensors);
+    std::vector<at::Tensor> found = gradientsFrom(leaves[loss].toTensor(), scale, tensors);
     for (size_t i = 0; i < tensors.size(); ++i)
       step.gradients.push_back({tensors[i].names, std::move(found[i])});
-    return step;
-  });
+    // The next call may write into state that a result shows.
+    const c10::AutoGradMode noGrad(false);
+    result = apartFrom(result, c10::IValue(impl_->module._ivalue()));
+  }));
+  step.leaves = TRY(flattenOutputs(signature, result));
+  return step;
 }
 
 at::Tensor rootScale(const ExampleRun &run, size_t call, bool isPair, const at::Tensor &loss) {

@@ -260,6 +260,36 @@ class ScaledLoss(nn.Module):
         return self.b(torch.tanh(self.a(x * self.scale))).pow(2).mean()
 
 
+class LossOrWeight(nn.Module):
+    """The loss is a weight itself where no number is large."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(6, 6), nn.Linear(6, 6), nn.Parameter(torch.tensor(0.5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        loss = self.b(torch.tanh(self.a(x))).pow(2).mean()
+        if bool((x > 100).any()):
+            return loss
+        return self.c
+
+
+class ShowsState(nn.Module):
+    """A counter and a moving average, which are written in place, are results beside the loss."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(6, 6), nn.Linear(6, 6)
+        self.register_buffer("seen", torch.zeros((), dtype=torch.long))
+        self.register_buffer("average", torch.zeros(6))
+
+    def forward(self, x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+        h = self.b(torch.tanh(self.a(x)))
+        self.seen += x.size(0)
+        self.average.mul_(0.9).add_(h.detach().mean(0), alpha=0.1)
+        return h.pow(2).mean(), self.seen, self.average[1:]
+
+
 class ScoresOnly(Words):
     def forward(self, ids: Tensor) -> Tensor:
         return self.scores(ids)
@@ -680,6 +710,24 @@ class TrainLosses(e2e.Case):
         self.refused(USAGE, "got 2 results", "pipe-run", "refused.pt", "--train", "--inputs", "batch.pt")
         self.compiled(PairOfWords, (ids, target), name="numbers")
         self.sameBits(expected[:2], self.trained("numbers.pt", *run)[:2])
+
+    def testALossThatIsAWeight(self):
+        """It is the weight before the step, although the optimizer writes into it."""
+        self.compiled(LossOrWeight, torch.randn(9, 6))
+        run = ["--inputs", "batch.pt", "--microbatches", 3, "--steps", 2, *ADAM]
+        _, _, expected = self.trained("m.pt", *run)
+        self.assertAlmostEqual(expected[0], 0.5, 5)
+        for schedule in ("1f1b", "zb-h1"):
+            self.assertEqual(self.trained("m.pipe", *run, "--schedule", schedule)[2], expected)
+
+    def testStateAmongTheResults(self):
+        """A later micro-batch writes into what an earlier one returned."""
+        self.compiled(ShowsState, torch.randn(9, 6), "--train", "--loss-output", "0")
+        run = ["--inputs", "batch.pt", "--microbatches", 3, "--steps", 2, *ADAM]
+        expected = self.trained("m.pt", *run, "--loss-output", "0")
+        actual = self.trained("m.pipe", *run)
+        self.sameBits(expected[:2], actual[:2])
+        self.assertEqual(expected[2], actual[2])
 
     def testALossPerSampleIsRefused(self):
         """As in PyTorch, except where a micro-batch has one sample."""

@@ -249,6 +249,16 @@ class ForkedUse(nn.Module):
         return (torch.jit.wait(future) * z * w).pow(2).mean()
 
 
+class SparseBuffer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(6, 6), nn.Linear(6, 6)
+        self.register_buffer("edges", torch.eye(6).to_sparse())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.b(torch.sparse.mm(self.edges, torch.tanh(self.a(x)).t()).t()).pow(2).mean()
+
+
 class TrainRuns(e2e.Case):
     def saved(self, make, *batch, stages=2, options=()):
         torch.manual_seed(0)
@@ -278,6 +288,16 @@ class TrainRuns(e2e.Case):
                 for what in (model, pipe):
                     state, _ = self.trained(what, *run)
                     self.sameBits(dict(expected), {name: state[name] for name in expected}, f"{text} of {what}, {parts} micro-batches")
+
+    def testStateWithoutAFormInFiles(self):
+        """Said before the first step: the last one would be lost."""
+        run = self.saved(SparseBuffer, torch.randn(8, 6))
+        for what in ("m.pt", "m.pipe"):
+            self.pipec(0, "pipe-run", what, *run, "--optimizer", "sgd")
+            for option in (["--output", "no.pt"], ["--checkpoint", "no"]):
+                self.refused(USAGE, [f"{option[0]}: expected dense parameters and buffers, which a file can hold, got edges, a sparse one",
+                                     "make it in forward"], "pipe-run", what, *run, "--optimizer", "sgd", *option)
+                self.assertFalse(Path(option[1]).exists())
 
     def testEqualsPythonForOtherDtypes(self):
         """Factors of optimizers are not rounded to the dtype of the weights; complex numbers are pairs of real ones where torch.optim takes them so."""

@@ -10,6 +10,8 @@
 #include "tools/run/StepLines.h"
 #include "tools/run/TrainCheckpoints.h"
 
+#include <ATen/core/Tensor.h>
+
 namespace pipec {
 
 namespace {
@@ -74,6 +76,20 @@ llvm::Error noteComplete(const TrainOptions &options, int64_t done, int64_t coun
   return llvm::Error::success();
 }
 
+/// The parameters and buffers can be in a file. After the last step it is too late to find that
+/// they cannot.
+llvm::Error checkState(const Trainer &trainer, const char *option) {
+  for (const auto &entry : trainer.state().toGenericDict())
+    if (entry.value().toTensor().layout() != at::kStrided)
+      return makeError(ExitCode::Usage,
+                       fmt::format("{}: expected dense parameters and buffers, which a file can "
+                                   "hold, got {}, a sparse one",
+                                   option, entry.key().toStringRef()),
+                       "keep the indices and values of the tensor in buffers, and make it in "
+                       "forward");
+  return llvm::Error::success();
+}
+
 /// One step, with its line and its numbers in the report. Returns the loss.
 llvm::Expected<double> runStep(const TrainOptions &options, const TrainSteps &steps, int64_t step,
                                const Trainer &trainer, bool json, RunReport &report) {
@@ -118,6 +134,8 @@ llvm::Error runTraining(const TrainOptions &options, const TrainTarget &target,
   const int64_t count = steps.count();
   TRY(checkMicroBatches(steps.batches(), source, target));
   noteWithoutOptimizer(options, !target.output.empty() || TrainCheckpoints::areWritten());
+  if (!target.output.empty() || TrainCheckpoints::areWritten())
+    TRY(checkState(trainer, target.output.empty() ? "--checkpoint" : "--output"));
   if (!options.lrSchedule.empty())
     TRY(trainer.setLearningRates(options.lrSchedule, count));
   std::optional<EvalRuns> evaluations = TRY(readEvaluations(options, trainer));
