@@ -2,7 +2,6 @@
 // plan.
 #include "ir/NodeInfo.h"
 #include "ir/TorchError.h"
-#include "ir/TrainingModules.h"
 #include "ir/batch/CutCandidates.h"
 #include "ir/batch/FixedBatch.h"
 #include "ir/batch/MergeOutputs.h"
@@ -16,6 +15,7 @@
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Try.h"
+#include "ir/torchfile/JoinLoss.h"
 #include "ir/values/ArgumentText.h"
 #include "runtime/ReferenceImpl.h"
 #include "runtime/ThreadSettings.h"
@@ -66,7 +66,7 @@ llvm::Expected<BatchDiscovery> Reference::Impl::discover(Signature &of,
   how.writesState = assignsState;
   how.trains = training != nullptr;
   how.norms = TRY(guardTorch(ExitCode::Internal, path + ": reading training flags",
-                             [&] { return trainingModules(*module, options.method).norms(); }));
+                             [&] { return trainingModulesWithLoss(*module, options.method).norms(); }));
   how.trustsSizes = anyNodeInside(*module, mayRunForEverAtOtherSizes);
   auto runEach = [this](std::vector<std::vector<Values>> experiments, const RunRules &rules,
                         bool dropsNothing) {

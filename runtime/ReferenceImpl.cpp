@@ -5,11 +5,11 @@
 #include "ir/NodeInfo.h"
 #include "ir/RandomOps.h"
 #include "ir/TorchError.h"
-#include "ir/TrainingModules.h"
 #include "ir/artifact/StageModule.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/graph/Dropout.h"
 #include "ir/support/Try.h"
+#include "ir/torchfile/JoinLoss.h"
 #include "ir/torchfile/TorchFile.h"
 #include "ir/values/MapTensors.h"
 #include "runtime/RandomKey.h"
@@ -171,7 +171,7 @@ llvm::Error Reference::Impl::noteTrainingMode() {
     return llvm::Error::success();
   return guardTorchVoid(ExitCode::Internal, path + ": reading training flags", [&] {
     for (std::string &note :
-         trainingModules(*module, options.method).notes("--infer runs them in eval mode"))
+         trainingModulesWithLoss(*module, options.method).notes("--infer runs them in eval mode"))
       notes.push_back(std::move(note));
   });
 }

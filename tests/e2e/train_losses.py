@@ -300,6 +300,20 @@ class PairLoss(nn.Module):
         return cross_entropy(scores, target.flatten(), ignore_index=0, reduction="sum"), (target != 0).sum()
 
 
+class NormedLoss(nn.Module):
+    """With batch norms of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.parts = nn.BatchNorm1d(8), nn.ModuleList([nn.Identity(), nn.BatchNorm1d(8)])
+
+    def forward(self, scores: Tensor, target: Tensor) -> Tensor:
+        scores = self.norm(scores)
+        for part in self.parts:
+            scores = part(scores).tanh()
+        return cross_entropy(scores, target.flatten())
+
+
 class CountWithGradient(Words):
     def forward(self, ids: Tensor, target: Tensor):
         scores = self.scores(ids)
@@ -542,6 +556,16 @@ class TrainLosses(e2e.Case):
         expected = self.trained("m.pt", *run)
         self.sameBits(expected[:2], self.trained("scores.pipe", *run)[:2])
         self.sameBits(expected[:2], self.trained("scores.pt", *run, "--loss", "loss.pt")[:2])
+
+    def testTheWarningNamesNormsOfAJoinedLoss(self):
+        """As parts of the loss, where the compile and the run join it."""
+        torch.manual_seed(0)
+        torch.jit.script(NormedLoss()).save("loss.pt")
+        cause = "batch norm (loss.norm, loss.parts.1) uses the statistics of each micro-batch"
+        _, done = self.compiled(ScoresOnly, words(), "--loss", "loss.pt", name="scores")
+        self.assertIn(cause, done.err)
+        run = self.pipec(0, "pipe-run", "scores.pt", "--loss", "loss.pt", "--train", "--inputs", "batch.pt", "--microbatches", 2)
+        self.assertIn(cause, run.err)
 
     def testCountsThatCannotBe(self):
         ids, target = words()
