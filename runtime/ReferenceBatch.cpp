@@ -14,6 +14,7 @@
 #include "ir/graph/Dropout.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
 #include "ir/torchfile/JoinLoss.h"
 #include "ir/values/ArgumentText.h"
@@ -52,6 +53,9 @@ void Reference::Impl::guessBatch(const std::vector<c10::IValue> &inputs) {
 llvm::Expected<BatchDiscovery> Reference::Impl::discover(Signature &of,
                                                          const std::vector<c10::IValue> &inputs,
                                                          int64_t microBatches) {
+  if (keepsState)
+    unwritten = TRY(freshModule());
+  const auto ended = atScopeEnd([this] { unwritten.reset(); });
   DiscoveryOptions how;
   how.batchDimGiven = batchDimGiven;
   how.merges = options.merges;
@@ -63,7 +67,7 @@ llvm::Expected<BatchDiscovery> Reference::Impl::discover(Signature &of,
   };
   how.listsValues = listsValuesIn(*module);
   how.sizeConstants = sizeConstantsIn(*module);
-  how.writesState = assignsState;
+  how.writesState = [this] { return wrote; };
   how.trains = training != nullptr;
   how.norms = TRY(guardTorch(ExitCode::Internal, path + ": reading training flags",
                              [&] { return trainingModulesWithLoss(*module, options.method).norms(); }));

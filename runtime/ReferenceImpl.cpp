@@ -13,6 +13,7 @@
 #include "ir/torchfile/TorchFile.h"
 #include "ir/values/MapTensors.h"
 #include "runtime/RandomKey.h"
+#include "runtime/WrittenState.h"
 
 #include <c10/core/GradMode.h>
 #include <torch/csrc/jit/api/function_impl.h>
@@ -103,8 +104,7 @@ llvm::Error Reference::Impl::readSignature() {
   // A model that writes anything gets its own inputs in every micro-batch. Which inputs it writes
   // is not decided, because a branch may not have been taken yet.
   const bool writes = anyNodeInside(*module, mayWrite);
-  assignsState = anyNodeInside(*module, assigns);
-  keepsState = writes || assignsState;
+  keepsState = writes || anyNodeInside(*module, assigns);
   writesParameters = anyNodeInside(*module, writesParameter);
   if (writes)
     for (InputSpec &input : signature.inputs)
@@ -161,7 +161,16 @@ Reference::Impl::runFresh(std::vector<std::vector<c10::IValue>> inOrder, bool dr
     results.push_back(keepsState || inOrder.size() > 1 ? ownCopies(value).front()
                                                        : std::move(value));
   }
+  TRY(noteWrites(fresh));
   return results;
+}
+
+/// The code alone does not tell: it may write into its own values, or never run.
+llvm::Error Reference::Impl::noteWrites(const jit::Module &after) {
+  if (!unwritten || wrote)
+    return llvm::Error::success();
+  return guardTorchVoid(ExitCode::Other, path + ": reading the model's state",
+                        [&] { wrote = !changedState(*unwritten, after).empty(); });
 }
 
 /// Before the first call of an inference: the modules that a user may have meant to be in eval

@@ -3,6 +3,8 @@
 #include "ir/values/CompareValues.h"
 #include "ir/values/SameBits.h"
 
+#include <ATen/core/ivalue.h>
+
 #include <set>
 
 namespace pipec {
@@ -11,14 +13,33 @@ namespace {
 
 using NamedValues = std::vector<std::pair<std::string, c10::IValue>>;
 
+using Seen = std::set<const c10::ivalue::Object *>; // an object may hold itself
+
+/// Objects of TorchScript classes count by what they hold. Objects of libraries do not show theirs.
+void addTo(NamedValues &state, Seen &seen, const std::string &name, const c10::IValue &value) {
+  if (value.isCapsule())
+    return;
+  if (!value.isObject()) {
+    state.emplace_back(name, value);
+    return;
+  }
+  const c10::ivalue::Object &object = value.toObjectRef();
+  const std::shared_ptr<c10::ClassType> type = object.type();
+  if (type->is_module() || !seen.insert(&object).second) // named_attributes() is in all modules
+    return;
+  for (size_t i = 0; i < type->numAttributes(); ++i)
+    addTo(state, seen, name + "." + type->getAttributeName(i), object.getSlot(i));
+}
+
 NamedValues stateOf(const torch::jit::Module &module) {
   std::set<std::string> parameters;
   for (const auto &parameter : module.named_parameters())
     parameters.insert(parameter.name);
   NamedValues state;
+  Seen seen;
   for (const auto &attribute : module.named_attributes())
-    if (!attribute.value.isObject() && !parameters.count(attribute.name))
-      state.emplace_back(attribute.name, attribute.value);
+    if (!parameters.count(attribute.name))
+      addTo(state, seen, attribute.name, attribute.value);
   return state;
 }
 

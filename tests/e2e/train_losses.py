@@ -199,6 +199,45 @@ class Normed(MeanOfAll):
         return self.b(torch.tanh(self.norm(self.a(x)))).pow(2).mean()
 
 
+class Centred(MeanOfAll):
+    """Each micro-batch moves the centre, in place."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("centre", torch.zeros(6))
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.tanh(self.a(x))
+        self.centre.mul_(0.5).add_(h.detach().mean(0), alpha=0.5)
+        return self.b(h - self.centre).pow(2).mean()
+
+
+@torch.jit.script
+class Total:
+    def __init__(self):
+        self.sum = torch.zeros([6])
+
+    def add(self, h: Tensor) -> Tensor:
+        self.sum = self.sum + h.mean(0)
+        return self.sum
+
+
+class TotalOfTheModel(MeanOfAll):
+    def __init__(self):
+        super().__init__()
+        self.total = Total()
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.tanh(self.a(x))
+        return self.b(h - self.total.add(h.detach())).pow(2).mean()
+
+
+class TotalOfTheCall(MeanOfAll):
+    def forward(self, x: Tensor) -> Tensor:
+        h, total = torch.tanh(self.a(x)), Total()
+        return self.b(h - total.add(h)).pow(2).mean()
+
+
 class StepsFirst(MeanOfAll):
     """Steps of a sequence affect later ones."""
 
@@ -417,6 +456,16 @@ class TrainLosses(e2e.Case):
         _, done = self.compiled(StepsFirst, torch.randn(7, 10, 6))
         self.assertIn("the batch is dimension 1 of x, the choice that keeps samples independent; --batch-dim x=1 confirms it", done.err)
         self.assertNotIn("which differs from the whole batch", done.err)
+
+    def testTheWarningKnowsWhatIsState(self):
+        """What is written in place, and what an object of the model keeps; not what an object of the call does."""
+        state = "the model writes state, so the loss of a sample depends on the micro-batch that it is in"
+        for make, writes in ((Centred, True), (TotalOfTheModel, True), (TotalOfTheCall, False)):
+            _, done = self.compiled(make, torch.randn(10, 6))
+            run = self.pipec(0, "pipe-run", "m.pt", "--train", "--inputs", "batch.pt", "--microbatches", 2)
+            for said in (done.err, run.err):
+                with self.subTest(make.__name__):
+                    self.assertEqual((state in said, "return (sum, count)" in said), (writes, not writes), said)
 
     def testSamplesAlongALaterDimension(self):
         """The steps of a recurrent model affect each other, its samples do not, also where the numbers of both are equal."""
