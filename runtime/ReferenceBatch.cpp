@@ -118,7 +118,8 @@ llvm::Error Reference::Impl::noteState() {
     return llvm::Error::success();
   const jit::Module before = TRY(freshModule());
   return guardTorchVoid(ExitCode::Other, path + ": reading the model's state", [&] {
-    if (const std::vector<std::string> names = changedState(before, *module); !names.empty())
+    const std::vector<std::string> names = changedState(before, *module, /*withParameters=*/false);
+    if (!names.empty())
       notes.push_back(noteOnState(names));
   });
 }

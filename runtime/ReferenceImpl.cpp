@@ -32,17 +32,16 @@ bool mayWrite(const jit::Node *node) {
   return schema && schema->is_mutable();
 }
 
-/// Whether a value is a parameter of a module, or a view of one.
+/// Whether a value is a parameter of a module, or a view of one, such as its `data`.
 bool isParameter(const jit::Value *value) {
   const jit::Node *node = value->node();
-  while (node->kind().is_aten() && !node->inputs().empty()) {
+  while (node->kind() != c10::prim::GetAttr) {
     const c10::FunctionSchema *schema = node->maybeSchema();
-    if (!schema || schema->returns().size() != 1 || !schema->returns()[0].alias_info())
+    if (!schema || node->inputs().empty() || schema->returns().size() != 1 ||
+        !schema->returns()[0].alias_info())
       return false;
     node = node->input(0)->node();
   }
-  if (node->kind() != c10::prim::GetAttr)
-    return false;
   const auto type = node->input(0)->type()->cast<c10::ClassType>();
   const std::optional<size_t> slot =
       type && type->is_module() ? type->findAttributeSlot(node->s(c10::attr::name)) : std::nullopt;
@@ -170,7 +169,7 @@ llvm::Error Reference::Impl::noteWrites(const jit::Module &after) {
   if (!unwritten || wrote)
     return llvm::Error::success();
   return guardTorchVoid(ExitCode::Other, path + ": reading the model's state",
-                        [&] { wrote = !changedState(*unwritten, after).empty(); });
+                        [&] { wrote = !changedState(*unwritten, after, writesParameters).empty(); });
 }
 
 /// Before the first call of an inference: the modules that a user may have meant to be in eval

@@ -31,14 +31,15 @@ void addTo(NamedValues &state, Seen &seen, const std::string &name, const c10::I
     addTo(state, seen, name + "." + type->getAttributeName(i), object.getSlot(i));
 }
 
-NamedValues stateOf(const torch::jit::Module &module) {
-  std::set<std::string> parameters;
-  for (const auto &parameter : module.named_parameters())
-    parameters.insert(parameter.name);
+NamedValues stateOf(const torch::jit::Module &module, bool withParameters) {
+  std::set<std::string> leftOut;
+  if (!withParameters)
+    for (const auto &parameter : module.named_parameters())
+      leftOut.insert(parameter.name);
   NamedValues state;
   Seen seen;
   for (const auto &attribute : module.named_attributes())
-    if (!parameters.count(attribute.name))
+    if (!leftOut.count(attribute.name))
       addTo(state, seen, attribute.name, attribute.value);
   return state;
 }
@@ -52,8 +53,8 @@ bool differ(const c10::IValue &a, const c10::IValue &b) {
 } // namespace
 
 std::vector<std::string> changedState(const torch::jit::Module &before,
-                                      const torch::jit::Module &after) {
-  const NamedValues old = stateOf(before), now = stateOf(after);
+                                      const torch::jit::Module &after, bool withParameters) {
+  const NamedValues old = stateOf(before, withParameters), now = stateOf(after, withParameters);
   std::vector<std::string> names;
   for (size_t i = 0; i < std::min(old.size(), now.size()); ++i)
     if (differ(old[i].second, now[i].second))

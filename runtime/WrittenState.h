@@ -8,10 +8,10 @@
 
 namespace pipec {
 
-/// The names of attributes, other than parameters, whose values differ between two copies of one
-/// model, in the model's order; of an object of a TorchScript class, those of its attributes,
-/// "box.count". Throws LibTorch's exceptions.
+/// The names of attributes whose values differ between two copies of one model, in the model's
+/// order; of an object of a TorchScript class, those of its attributes, "box.count". Parameters
+/// count if `withParameters`. Throws LibTorch's exceptions.
 std::vector<std::string> changedState(const torch::jit::Module &before,
-                                      const torch::jit::Module &after);
+                                      const torch::jit::Module &after, bool withParameters);
 
 } // namespace pipec

@@ -212,6 +212,14 @@ class Centred(MeanOfAll):
         return self.b(h - self.centre).pow(2).mean()
 
 
+class Shrinks(MeanOfAll):
+    """Each micro-batch writes a weight."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.a.weight.data.mul_(0.9)
+        return self.b(torch.tanh(self.a(x))).pow(2).mean()
+
+
 @torch.jit.script
 class Total:
     def __init__(self):
@@ -460,7 +468,7 @@ class TrainLosses(e2e.Case):
     def testTheWarningKnowsWhatIsState(self):
         """What is written in place, and what an object of the model keeps; not what an object of the call does."""
         state = "the model writes state, so the loss of a sample depends on the micro-batch that it is in"
-        for make, writes in ((Centred, True), (TotalOfTheModel, True), (TotalOfTheCall, False)):
+        for make, writes in ((Centred, True), (Shrinks, True), (TotalOfTheModel, True), (TotalOfTheCall, False)):
             _, done = self.compiled(make, torch.randn(10, 6))
             run = self.pipec(0, "pipe-run", "m.pt", "--train", "--inputs", "batch.pt", "--microbatches", 2)
             for said in (done.err, run.err):
