@@ -14,7 +14,6 @@
 #include "ir/graph/Dropout.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
-#include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
 #include "ir/torchfile/JoinLoss.h"
 #include "ir/values/ArgumentText.h"
@@ -53,9 +52,6 @@ void Reference::Impl::guessBatch(const std::vector<c10::IValue> &inputs) {
 llvm::Expected<BatchDiscovery> Reference::Impl::discover(Signature &of,
                                                          const std::vector<c10::IValue> &inputs,
                                                          int64_t microBatches) {
-  if (keepsState)
-    unwritten = TRY(freshModule());
-  const auto ended = atScopeEnd([this] { unwritten.reset(); });
   DiscoveryOptions how;
   how.batchDimGiven = batchDimGiven;
   how.merges = options.merges;
@@ -118,7 +114,8 @@ llvm::Error Reference::Impl::noteState() {
     return llvm::Error::success();
   const jit::Module before = TRY(freshModule());
   return guardTorchVoid(ExitCode::Other, path + ": reading the model's state", [&] {
-    const std::vector<std::string> names = changedState(before, *module, /*withParameters=*/false);
+    const std::vector<std::string> names =
+        changedState(stateOf(before, /*withParameters=*/false), stateOf(*module, false));
     if (!names.empty())
       notes.push_back(noteOnState(names));
   });

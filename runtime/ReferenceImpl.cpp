@@ -149,6 +149,15 @@ Reference::Impl::runFresh(std::vector<std::vector<c10::IValue>> inOrder, bool dr
   if (dropsNothing)
     TRY(guardTorchVoid(ExitCode::Other, path + ": turning off dropout",
                        [&] { turnOffDropout(fresh); }));
+  // The code alone does not tell: it may write into values of its own, or never run.
+  const bool asksWrites = keepsState && !wrote;
+  StateValues before;
+  if (asksWrites)
+    TRY(guardTorchVoid(ExitCode::Other, path + ": copying the model's state", [&] {
+      before = stateOf(fresh, writesParameters);
+      for (auto &[name, value] : before)
+        value = ownCopies(value).front();
+    }));
   std::vector<c10::IValue> results;
   for (std::vector<c10::IValue> &inputs : inOrder) {
     c10::IValue value = TRY(run(fresh, std::move(inputs), 0, nullptr));
@@ -160,16 +169,11 @@ Reference::Impl::runFresh(std::vector<std::vector<c10::IValue>> inOrder, bool dr
     results.push_back(keepsState || inOrder.size() > 1 ? ownCopies(value).front()
                                                        : std::move(value));
   }
-  TRY(noteWrites(fresh));
+  if (asksWrites)
+    TRY(guardTorchVoid(ExitCode::Other, path + ": reading the model's state", [&] {
+      wrote = !changedState(before, stateOf(fresh, writesParameters)).empty();
+    }));
   return results;
-}
-
-/// The code alone does not tell: it may write into its own values, or never run.
-llvm::Error Reference::Impl::noteWrites(const jit::Module &after) {
-  if (!unwritten || wrote)
-    return llvm::Error::success();
-  return guardTorchVoid(ExitCode::Other, path + ": reading the model's state",
-                        [&] { wrote = !changedState(*unwritten, after, writesParameters).empty(); });
 }
 
 /// Before the first call of an inference: the modules that a user may have meant to be in eval

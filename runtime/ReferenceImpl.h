@@ -42,7 +42,6 @@ struct Reference::Impl {
   std::vector<bool> shown; // per result: test runs confirm its merge rule
   bool drew = false;       // any random number so far
   bool wrote = false;      // any state in a test run
-  std::optional<jit::Module> unwritten; // as in the file; only during test runs that note `wrote`
   bool saidMode = false;   // noteTrainingMode() was called
   std::vector<std::string> notes, warnings;
   uint64_t calls = 0;
@@ -56,7 +55,6 @@ struct Reference::Impl {
                                   uint64_t microBatch, int64_t *busyNs);
   llvm::Expected<std::vector<c10::IValue>> runFresh(std::vector<std::vector<c10::IValue>> inOrder,
                                                     bool dropsNothing = false);
-  llvm::Error noteWrites(const jit::Module &after);
   llvm::Error noteTrainingMode();
   llvm::Error finishDevice();
   /// Everything that a call computes is on the model's stream.

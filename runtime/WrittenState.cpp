@@ -11,12 +11,10 @@ namespace pipec {
 
 namespace {
 
-using NamedValues = std::vector<std::pair<std::string, c10::IValue>>;
-
 using Seen = std::set<const c10::ivalue::Object *>; // an object may hold itself
 
 /// Objects of TorchScript classes count by what they hold. Objects of libraries do not show theirs.
-void addTo(NamedValues &state, Seen &seen, const std::string &name, const c10::IValue &value) {
+void addTo(StateValues &state, Seen &seen, const std::string &name, const c10::IValue &value) {
   if (value.isCapsule())
     return;
   if (!value.isObject()) {
@@ -31,19 +29,6 @@ void addTo(NamedValues &state, Seen &seen, const std::string &name, const c10::I
     addTo(state, seen, name + "." + type->getAttributeName(i), object.getSlot(i));
 }
 
-NamedValues stateOf(const torch::jit::Module &module, bool withParameters) {
-  std::set<std::string> leftOut;
-  if (!withParameters)
-    for (const auto &parameter : module.named_parameters())
-      leftOut.insert(parameter.name);
-  NamedValues state;
-  Seen seen;
-  for (const auto &attribute : module.named_attributes())
-    if (!leftOut.count(attribute.name))
-      addTo(state, seen, attribute.name, attribute.value);
-  return state;
-}
-
 /// Of quantised and sparse tensors, only the comparison of values is certain; of NaN, only that of
 /// bits.
 bool differ(const c10::IValue &a, const c10::IValue &b) {
@@ -52,12 +37,23 @@ bool differ(const c10::IValue &a, const c10::IValue &b) {
 
 } // namespace
 
-std::vector<std::string> changedState(const torch::jit::Module &before,
-                                      const torch::jit::Module &after, bool withParameters) {
-  const NamedValues old = stateOf(before, withParameters), now = stateOf(after, withParameters);
+StateValues stateOf(const torch::jit::Module &module, bool withParameters) {
+  std::set<std::string> leftOut;
+  if (!withParameters)
+    for (const auto &parameter : module.named_parameters())
+      leftOut.insert(parameter.name);
+  StateValues state;
+  Seen seen;
+  for (const auto &attribute : module.named_attributes())
+    if (!leftOut.count(attribute.name))
+      addTo(state, seen, attribute.name, attribute.value);
+  return state;
+}
+
+std::vector<std::string> changedState(const StateValues &before, const StateValues &now) {
   std::vector<std::string> names;
-  for (size_t i = 0; i < std::min(old.size(), now.size()); ++i)
-    if (differ(old[i].second, now[i].second))
+  for (size_t i = 0; i < std::min(before.size(), now.size()); ++i)
+    if (differ(before[i].second, now[i].second))
       names.push_back(now[i].first);
   return names;
 }
