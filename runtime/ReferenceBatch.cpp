@@ -65,8 +65,9 @@ llvm::Expected<BatchDiscovery> Reference::Impl::discover(Signature &of,
   how.sizeConstants = sizeConstantsIn(*module);
   how.writesState = [this] { return wrote; };
   how.trains = training != nullptr;
-  how.norms = TRY(guardTorch(ExitCode::Internal, path + ": reading training flags",
-                             [&] { return trainingModulesWithLoss(*module, options.method).norms(); }));
+  how.norms = TRY(guardTorch(ExitCode::Internal, path + ": reading training flags", [&] {
+    return trainingModulesWithLoss(*module, options.method).norms();
+  }));
   how.trustsSizes = anyNodeInside(*module, mayRunForEverAtOtherSizes);
   auto runEach = [this](std::vector<std::vector<Values>> experiments, const RunRules &rules,
                         bool dropsNothing) {

@@ -262,9 +262,9 @@ llvm::Error Reference::runMicroBatch(BatchParts &parts, size_t k, StepSums &sums
     for (size_t i = 0; i < found.size(); ++i)
       accumulateGradient(training.gradients[i], std::move(found[i]), training.tensors[i].tensor);
   };
-  TRY(explainBackward(guardTorchVoid(ExitCode::Usage,
-                                     fmt::format("the backward of micro-batch {}", k), walkBack),
-                      &*impl.module));
+  TRY(explainBackward(
+      guardTorchVoid(ExitCode::Usage, fmt::format("the backward of micro-batch {}", k), walkBack),
+      &*impl.module));
   sums.losses.push_back(loss.detach());
   return llvm::Error::success();
 }
