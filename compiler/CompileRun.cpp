@@ -283,6 +283,7 @@ llvm::Error CompileRun::writePlan(Plan &plan, ArtifactWriter &writer) {
   Schedule schedule =
       TRY(plan.training ? trainingSchedule(options_, planning_.training(), plan)
                         : llvm::Expected<Schedule>(defaultSchedule(options_, plan)));
+  plan.minor = minorOf(plan); // with the costs
   plan.requiredFeatures = featuresOf(plan);
   if (llvm::Expected<Program> program = checkSchedule(toCsv(schedule), plan); !program) {
     const ErrorText text = describe(program.takeError());

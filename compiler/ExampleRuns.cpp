@@ -172,7 +172,7 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   options.listsValues = listsValuesIn(model.graph->block());
   options.trains = mode.training == true;
   options.trustsSizes = holdsAny(model, mayRunForEverAtOtherSizes);
-  options.writesState = writesState;
+  options.writesState = [writesState] { return writesState; };
   options.norms = choices.norms;
   const bool onlyDropout = options.trains && !holdsAny(model, drawsOtherThanDropout);
   auto runWithoutDropout = [&](std::vector<std::vector<Values>> experiments,

@@ -2,6 +2,7 @@
 
 #include "ir/TorchError.h"
 #include "ir/support/Try.h"
+#include "ir/torchfile/JoinLoss.h"
 
 namespace pipec {
 
@@ -9,7 +10,7 @@ llvm::Expected<TrainingModules> trainingModulesOf(SourceCopies &source, const st
                                                   const std::string &method) {
   torch::jit::Module module = TRY(source.next(Prints::Removed));
   return guardTorch(ExitCode::Unreadable, path + ": reading training flags",
-                    [&] { return trainingModules(module, method); });
+                    [&] { return trainingModulesWithLoss(module, method); });
 }
 
 } // namespace pipec

@@ -158,8 +158,9 @@ std::vector<std::string> TrainingModules::notes(const std::string &help) const {
   return notes;
 }
 
-TrainingModules trainingModules(const torch::jit::Module &module, const std::string &method) {
-  return TrainingWalk(module, method).found;
+TrainingModules trainingModules(const torch::jit::Module &module, const std::string &method,
+                                const std::string &path) {
+  return TrainingWalk(module, method, path).found;
 }
 
 } // namespace pipec

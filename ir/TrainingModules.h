@@ -62,7 +62,10 @@ private:
 
 /// Those whose code does something else in training mode in this method, by the flags that the
 /// module has now. Branches that constants and attributes switch off do not count, nor does code
-/// that reads a flag and computes the same in both modes. See TrainingWalk.
-TrainingModules trainingModules(const torch::jit::Module &module, const std::string &method);
+/// that reads a flag and computes the same in both modes. See TrainingWalk. `path`: the module's
+/// name in the model, if it is a part of one. A joined loss has a function of its own, see
+/// ir/torchfile/JoinLoss.h.
+TrainingModules trainingModules(const torch::jit::Module &module, const std::string &method,
+                                const std::string &path = "");
 
 } // namespace pipec

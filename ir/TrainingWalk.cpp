@@ -30,7 +30,8 @@ std::string nameIn(const std::string &holder, const std::string &name) {
 
 } // namespace
 
-TrainingWalk::TrainingWalk(const torch::jit::Module &module, const std::string &method) {
+TrainingWalk::TrainingWalk(const torch::jit::Module &module, const std::string &method,
+                           const std::string &path) {
   (void)anyNodeInside(module, [&](Node *node) {
     if (node->kind() == c10::prim::SetAttr)
       assigned_.insert(node->s(c10::attr::name));
@@ -41,7 +42,7 @@ TrainingWalk::TrainingWalk(const torch::jit::Module &module, const std::string &
     return;
   code->ensure_defined();
   torch::jit::Graph &graph = *code->graph();
-  Call call{"", false, {}};
+  Call call{path, false, {}};
   for (const Value *input : graph.inputs()) {
     const Fact fact = unknown(input);
     call.facts[input] = {fact, fact};
@@ -49,12 +50,13 @@ TrainingWalk::TrainingWalk(const torch::jit::Module &module, const std::string &
   Fact self;
   self.known = module._ivalue();
   self.isPresent = true;
+  self.path = path;
   call.facts[graph.inputs()[0]] = {self, self};
   call.isTraining = isTraining(*self.known);
   visit(*graph.block(), call, Modes::Both);
   for (const Value *output : graph.outputs())
     if (!areSame(call.facts[output][Saved], call.facts[output][Eval]))
-      found.add("", "", TrainingModules::Cause::Flag);
+      found.add(path, "", TrainingModules::Cause::Flag);
 }
 
 bool TrainingWalk::isTraining(const c10::IValue &object) {

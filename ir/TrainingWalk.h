@@ -24,7 +24,9 @@ namespace pipec {
 /// number is.
 class TrainingWalk {
 public:
-  TrainingWalk(const torch::jit::Module &module, const std::string &method);
+  /// `path`: the module's name in the model.
+  TrainingWalk(const torch::jit::Module &module, const std::string &method,
+               const std::string &path);
 
   TrainingModules found;
 

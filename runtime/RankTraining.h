@@ -151,8 +151,8 @@ private:
   // Of this step.
   std::vector<MicroBatchRange> mine_;
   std::vector<Parts> arrived_; // by weight channel
-  LeafValues known_;      // those that this rank knows
-  bool isSummed_ = false; // sumTransmitted() has run
+  LeafValues known_;           // those that this rank knows
+  bool isSummed_ = false;      // sumTransmitted() has run
   // After NORM.
   StepNumbers numbers_;
   at::Tensor total_, isFinite_; // isFinite_: on a device with streams until decide()

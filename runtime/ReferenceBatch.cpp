@@ -2,7 +2,6 @@
 // plan.
 #include "ir/NodeInfo.h"
 #include "ir/TorchError.h"
-#include "ir/TrainingModules.h"
 #include "ir/batch/CutCandidates.h"
 #include "ir/batch/FixedBatch.h"
 #include "ir/batch/MergeOutputs.h"
@@ -16,6 +15,7 @@
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Try.h"
+#include "ir/torchfile/JoinLoss.h"
 #include "ir/values/ArgumentText.h"
 #include "runtime/ReferenceImpl.h"
 #include "runtime/ThreadSettings.h"
@@ -63,10 +63,11 @@ llvm::Expected<BatchDiscovery> Reference::Impl::discover(Signature &of,
   };
   how.listsValues = listsValuesIn(*module);
   how.sizeConstants = sizeConstantsIn(*module);
-  how.writesState = assignsState;
+  how.writesState = [this] { return wrote; };
   how.trains = training != nullptr;
-  how.norms = TRY(guardTorch(ExitCode::Internal, path + ": reading training flags",
-                             [&] { return trainingModules(*module, options.method).norms(); }));
+  how.norms = TRY(guardTorch(ExitCode::Internal, path + ": reading training flags", [&] {
+    return trainingModulesWithLoss(*module, options.method).norms();
+  }));
   how.trustsSizes = anyNodeInside(*module, mayRunForEverAtOtherSizes);
   auto runEach = [this](std::vector<std::vector<Values>> experiments, const RunRules &rules,
                         bool dropsNothing) {
@@ -114,7 +115,9 @@ llvm::Error Reference::Impl::noteState() {
     return llvm::Error::success();
   const jit::Module before = TRY(freshModule());
   return guardTorchVoid(ExitCode::Other, path + ": reading the model's state", [&] {
-    if (const std::vector<std::string> names = changedState(before, *module); !names.empty())
+    const std::vector<std::string> names =
+        changedState(stateOf(before, /*withParameters=*/false), stateOf(*module, false));
+    if (!names.empty())
       notes.push_back(noteOnState(names));
   });
 }

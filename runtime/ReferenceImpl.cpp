@@ -5,14 +5,15 @@
 #include "ir/NodeInfo.h"
 #include "ir/RandomOps.h"
 #include "ir/TorchError.h"
-#include "ir/TrainingModules.h"
 #include "ir/artifact/StageModule.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/graph/Dropout.h"
 #include "ir/support/Try.h"
+#include "ir/torchfile/JoinLoss.h"
 #include "ir/torchfile/TorchFile.h"
 #include "ir/values/MapTensors.h"
 #include "runtime/RandomKey.h"
+#include "runtime/WrittenState.h"
 
 #include <c10/core/GradMode.h>
 #include <torch/csrc/jit/api/function_impl.h>
@@ -31,17 +32,16 @@ bool mayWrite(const jit::Node *node) {
   return schema && schema->is_mutable();
 }
 
-/// Whether a value is a parameter of a module, or a view of one.
+/// Whether a value is a parameter of a module, or a view of one, such as its `data`.
 bool isParameter(const jit::Value *value) {
   const jit::Node *node = value->node();
-  while (node->kind().is_aten() && !node->inputs().empty()) {
+  while (node->kind() != c10::prim::GetAttr) {
     const c10::FunctionSchema *schema = node->maybeSchema();
-    if (!schema || schema->returns().size() != 1 || !schema->returns()[0].alias_info())
+    if (!schema || node->inputs().empty() || schema->returns().size() != 1 ||
+        !schema->returns()[0].alias_info())
       return false;
     node = node->input(0)->node();
   }
-  if (node->kind() != c10::prim::GetAttr)
-    return false;
   const auto type = node->input(0)->type()->cast<c10::ClassType>();
   const std::optional<size_t> slot =
       type && type->is_module() ? type->findAttributeSlot(node->s(c10::attr::name)) : std::nullopt;
@@ -103,8 +103,7 @@ llvm::Error Reference::Impl::readSignature() {
   // A model that writes anything gets its own inputs in every micro-batch. Which inputs it writes
   // is not decided, because a branch may not have been taken yet.
   const bool writes = anyNodeInside(*module, mayWrite);
-  assignsState = anyNodeInside(*module, assigns);
-  keepsState = writes || assignsState;
+  keepsState = writes || anyNodeInside(*module, assigns);
   writesParameters = anyNodeInside(*module, writesParameter);
   if (writes)
     for (InputSpec &input : signature.inputs)
@@ -150,6 +149,15 @@ Reference::Impl::runFresh(std::vector<std::vector<c10::IValue>> inOrder, bool dr
   if (dropsNothing)
     TRY(guardTorchVoid(ExitCode::Other, path + ": turning off dropout",
                        [&] { turnOffDropout(fresh); }));
+  // The code alone does not tell: it may write into values of its own, or never run.
+  const bool asksWrites = keepsState && !wrote;
+  StateValues before;
+  if (asksWrites)
+    TRY(guardTorchVoid(ExitCode::Other, path + ": copying the model's state", [&] {
+      before = stateOf(fresh, writesParameters);
+      for (auto &[name, value] : before)
+        value = ownCopies(value).front();
+    }));
   std::vector<c10::IValue> results;
   for (std::vector<c10::IValue> &inputs : inOrder) {
     c10::IValue value = TRY(run(fresh, std::move(inputs), 0, nullptr));
@@ -161,6 +169,10 @@ Reference::Impl::runFresh(std::vector<std::vector<c10::IValue>> inOrder, bool dr
     results.push_back(keepsState || inOrder.size() > 1 ? ownCopies(value).front()
                                                        : std::move(value));
   }
+  if (asksWrites)
+    TRY(guardTorchVoid(ExitCode::Other, path + ": reading the model's state", [&] {
+      wrote = !changedState(before, stateOf(fresh, writesParameters)).empty();
+    }));
   return results;
 }
 
@@ -171,7 +183,7 @@ llvm::Error Reference::Impl::noteTrainingMode() {
     return llvm::Error::success();
   return guardTorchVoid(ExitCode::Internal, path + ": reading training flags", [&] {
     for (std::string &note :
-         trainingModules(*module, options.method).notes("--infer runs them in eval mode"))
+         trainingModulesWithLoss(*module, options.method).notes("--infer runs them in eval mode"))
       notes.push_back(std::move(note));
   });
 }

@@ -33,7 +33,6 @@ struct Reference::Impl {
   std::optional<jit::Module> module;
   bool draws = false;
   bool keepsState = false;       // may write its attributes
-  bool assignsState = false;     // assigns some of them
   bool writesParameters = false; // as a model that moves its target network
   Signature signature;
   std::vector<bool> batchDimGiven;
@@ -42,6 +41,7 @@ struct Reference::Impl {
   bool known = false;      // outputs and batch dimensions
   std::vector<bool> shown; // per result: test runs confirm its merge rule
   bool drew = false;       // any random number so far
+  bool wrote = false;      // any state in a test run
   bool saidMode = false;   // noteTrainingMode() was called
   std::vector<std::string> notes, warnings;
   uint64_t calls = 0;

@@ -2,6 +2,7 @@
 #include "runtime/ReferenceTraining.h"
 
 #include "ir/TorchError.h"
+#include "ir/autograd/BackwardErrors.h"
 #include "ir/autograd/GradSum.h"
 #include "ir/autograd/TrainingSettings.h"
 #include "ir/batch/BatchSplit.h"
@@ -254,13 +255,16 @@ llvm::Error Reference::runMicroBatch(BatchParts &parts, size_t k, StepSums &sums
   const at::Tensor loss = leaves[training.loss->loss].toTensor();
   *value = c10::IValue();
   leaves.clear();
-  TRY(guardTorchVoid(ExitCode::Usage, fmt::format("the backward of micro-batch {}", k), [&] {
+  auto walkBack = [&] {
     std::vector<at::Tensor> found =
         gradientsFrom(loss, rootGradient(loss, sums.scales[k]), training.tensors);
     c10::AutoGradMode noGrad(false);
     for (size_t i = 0; i < found.size(); ++i)
       accumulateGradient(training.gradients[i], std::move(found[i]), training.tensors[i].tensor);
-  }));
+  };
+  TRY(explainBackward(
+      guardTorchVoid(ExitCode::Usage, fmt::format("the backward of micro-batch {}", k), walkBack),
+      &*impl.module));
   sums.losses.push_back(loss.detach());
   return llvm::Error::success();
 }

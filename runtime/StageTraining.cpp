@@ -1,6 +1,7 @@
 #include "runtime/StageTraining.h"
 
 #include "ir/TorchError.h"
+#include "ir/autograd/BackwardErrors.h"
 #include "ir/autograd/GradSum.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
@@ -149,7 +150,7 @@ StageTraining::backward(int64_t microBatch, bool split, std::vector<ValueGradien
     return isWhole ? fold(microBatch, std::move(found.attributes)) : llvm::Error::success();
   });
   if (error)
-    return std::move(error);
+    return explainBackward(std::move(error));
   if (!split) {
     end(*flight);
   } else {
@@ -170,12 +171,13 @@ llvm::Error StageTraining::weightGradients(int64_t microBatch, std::pair<Fence, 
     busy.first = busy.second = ready();
     return llvm::Error::success();
   }
-  return executor_.onStream(microBatch, "the backward to the weights", [&]() -> llvm::Error {
+  auto walk = [&]() -> llvm::Error {
     busy.first = executor_.device().mark();
     std::vector<ValueGradients> found = TRY(flight->tape->weightGradients());
     busy.second = executor_.device().mark();
     return fold(microBatch, std::move(found));
-  });
+  };
+  return explainBackward(executor_.onStream(microBatch, "the backward to the weights", walk));
 }
 
 /// Schedules may end a later micro-batch first: it waits for the earlier ones.

@@ -3,23 +3,30 @@
 #include "ir/values/CompareValues.h"
 #include "ir/values/SameBits.h"
 
+#include <ATen/core/ivalue.h>
+
 #include <set>
 
 namespace pipec {
 
 namespace {
 
-using NamedValues = std::vector<std::pair<std::string, c10::IValue>>;
+using Seen = std::set<const c10::ivalue::Object *>; // an object may hold itself
 
-NamedValues stateOf(const torch::jit::Module &module) {
-  std::set<std::string> parameters;
-  for (const auto &parameter : module.named_parameters())
-    parameters.insert(parameter.name);
-  NamedValues state;
-  for (const auto &attribute : module.named_attributes())
-    if (!attribute.value.isObject() && !parameters.count(attribute.name))
-      state.emplace_back(attribute.name, attribute.value);
-  return state;
+/// Objects of TorchScript classes count by what they hold. Objects of libraries do not show theirs.
+void addTo(StateValues &state, Seen &seen, const std::string &name, const c10::IValue &value) {
+  if (value.isCapsule())
+    return;
+  if (!value.isObject()) {
+    state.emplace_back(name, value);
+    return;
+  }
+  const c10::ivalue::Object &object = value.toObjectRef();
+  const std::shared_ptr<c10::ClassType> type = object.type();
+  if (type->is_module() || !seen.insert(&object).second) // named_attributes() is in all modules
+    return;
+  for (size_t i = 0; i < type->numAttributes(); ++i)
+    addTo(state, seen, name + "." + type->getAttributeName(i), object.getSlot(i));
 }
 
 /// Of quantised and sparse tensors, only the comparison of values is certain; of NaN, only that of
@@ -30,12 +37,23 @@ bool differ(const c10::IValue &a, const c10::IValue &b) {
 
 } // namespace
 
-std::vector<std::string> changedState(const torch::jit::Module &before,
-                                      const torch::jit::Module &after) {
-  const NamedValues old = stateOf(before), now = stateOf(after);
+StateValues stateOf(const torch::jit::Module &module, bool withParameters) {
+  std::set<std::string> leftOut;
+  if (!withParameters)
+    for (const auto &parameter : module.named_parameters())
+      leftOut.insert(parameter.name);
+  StateValues state;
+  Seen seen;
+  for (const auto &attribute : module.named_attributes())
+    if (!leftOut.count(attribute.name))
+      addTo(state, seen, attribute.name, attribute.value);
+  return state;
+}
+
+std::vector<std::string> changedState(const StateValues &before, const StateValues &now) {
   std::vector<std::string> names;
-  for (size_t i = 0; i < std::min(old.size(), now.size()); ++i)
-    if (differ(old[i].second, now[i].second))
+  for (size_t i = 0; i < std::min(before.size(), now.size()); ++i)
+    if (differ(before[i].second, now[i].second))
       names.push_back(now[i].first);
   return names;
 }

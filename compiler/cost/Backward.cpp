@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/ones_like.h>
 #include <c10/core/GradMode.h>
+#include <c10/core/Storage.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -17,12 +18,19 @@ namespace pipec {
 
 namespace {
 
-/// Replaces a tensor whose gradient is needed.
+/// Replaces a tensor whose gradient is needed. One that is read as it is has itself as leaf.
 struct Leaf {
   at::Tensor leaf, read; // the operator reads a value derived from the leaf, so it may write into
                          // it
   size_t input;          // that holds it
   size_t holders = 0;    // of `read`, before the operator
+  size_t sharers = 0;    // of its memory, before the operator
+};
+
+/// Memory of a result.
+struct Made {
+  c10::Storage memory;
+  int64_t bytes = 0;
 };
 
 bool isFloating(const at::Tensor &tensor) {
@@ -32,9 +40,7 @@ bool isFloating(const at::Tensor &tensor) {
 class BackwardTimer {
 public:
   BackwardTimer(const std::vector<BackwardInput> &inputs, bool counts)
-      : inputs_(inputs), counts_(counts) {
-    result_.keptOfRead.resize(inputs.size(), 0);
-  }
+      : inputs_(inputs), counts_(counts) {}
 
   /// Copies of the given inputs, made from leaves.
   std::vector<c10::IValue> read(bool writes) {
@@ -42,6 +48,11 @@ public:
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (inputs_[i].kind == BackwardInput::Kind::Fixed) {
         values.push_back(inputs_[i].value);
+        if (inputs_[i].isMade)
+          forEachTensor(inputs_[i].value, [&](const at::Tensor &tensor) {
+            if (tensor.defined() && tensor.has_storage())
+              fixed_.push_back({tensor, tensor, i});
+          });
         continue;
       }
       std::vector<Leaf> &leaves =
@@ -57,49 +68,59 @@ public:
         return leaf.read;
       }));
     }
-    for (std::vector<Leaf> *leaves : {&activations_, &weights_})
-      for (Leaf &leaf : *leaves)
+    for (Leaf &leaf : weights_)
+      leaf.holders = leaf.read.use_count();
+    for (std::vector<Leaf> *leaves : {&activations_, &fixed_})
+      for (Leaf &leaf : *leaves) {
         leaf.holders = leaf.read.use_count();
+        leaf.sharers = leaf.read.storage().use_count();
+      }
     return values;
   }
 
-  /// Call it while the graph behind `made` is alive and the operator itself holds nothing any more.
-  void countKept(const std::vector<c10::IValue> &made) {
-    std::set<const void *> counted;
+  /// Call it when the operator itself holds nothing any more: of the results, only the graph
+  /// remains.
+  void takeResults(std::vector<c10::IValue> made) {
+    std::set<const void *> known; // memory of the inputs, and of results so far
+    for (const BackwardInput &input : inputs_)
+      forEachTensor(input.value, [&](const at::Tensor &tensor) {
+        if (tensor.defined() && tensor.has_storage())
+          known.insert(tensor.storage().unsafeGetStorageImpl());
+      });
     for (const Leaf &leaf : activations_)
-      if (counted.insert(leaf.leaf.storage().unsafeGetStorageImpl()).second &&
-          leaf.read.use_count() > leaf.holders)
-        result_.keptOfRead[leaf.input] += static_cast<int64_t>(leaf.leaf.nbytes());
+      known.insert(leaf.read.storage().unsafeGetStorageImpl()); // it may be a copy
+    for (const c10::IValue &value : made) {
+      bool any = false;
+      std::vector<Made> &memory = made_.emplace_back();
+      forEachTensor(value, [&](const at::Tensor &tensor) {
+        if (tensor.defined() && tensor.has_storage() &&
+            known.insert(tensor.storage().unsafeGetStorageImpl()).second)
+          memory.push_back({tensor.storage(), static_cast<int64_t>(tensor.nbytes())});
+        if (!isFloating(tensor) || !tensor.requires_grad())
+          return;
+        any = true;
+        roots_.add(torch::autograd::impl::gradient_edge(tensor), at::ones_like(tensor));
+      });
+      result_.hasGradient.push_back(any);
+    }
+  }
+
+  void countKept() {
+    countHeld(result_.keptOfRead, result_.keptOfMade);
     for (const Leaf &leaf : weights_)
       if (leaf.read.use_count() > leaf.holders)
         result_.keptOfWeights += static_cast<int64_t>(leaf.leaf.nbytes());
-    for (const c10::IValue &value : made) {
-      int64_t bytes = 0;
-      forEachTensor(value, [&](const at::Tensor &tensor) {
-        // Saved results are separate tensors over the same storage.
-        if (tensor.defined() && tensor.has_storage() && tensor.storage().use_count() > 1 &&
-            counted.insert(tensor.storage().unsafeGetStorageImpl()).second)
-          bytes += static_cast<int64_t>(tensor.nbytes());
-      });
-      result_.keptOfMade.push_back(bytes);
-    }
   }
 
   /// One walk for all results, as a stage's backward comes to them: what several of them were made
   /// from runs once.
-  void walkBack(const std::vector<c10::IValue> &made) {
-    WalkRoots roots;
-    for (const c10::IValue &value : made) {
-      bool any = false;
-      forEachTensor(value, [&](const at::Tensor &tensor) {
-        if (!isFloating(tensor) || !tensor.requires_grad())
-          return;
-        any = true;
-        roots.add(torch::autograd::impl::gradient_edge(tensor), at::ones_like(tensor));
-      });
-      result_.hasGradient.push_back(any);
-    }
+  void walkBack() {
+    WalkRoots roots = std::move(roots_);
     const Walk activations = edgesOf(activations_), weights = edgesOf(weights_);
+    if (!weights.wanted.empty()) { // unless the backward is walked in two parts
+      result_.pendingOfRead = result_.keptOfRead;
+      result_.pendingOfMade = result_.keptOfMade;
+    }
     if (activations.wanted.empty() || weights.wanted.empty()) {
       const Walk &only = weights.wanted.empty() ? activations : weights;
       walkWhole(&only == &weights, only, only.wanted, std::move(roots), /*keepGraph=*/false);
@@ -112,6 +133,8 @@ public:
       GraphWalk toInputs, toWeights;
       toInputs.roots = std::move(roots);
       noteWalk(false, activations, toInputs, [&] { split.walkToInputs(toInputs); });
+      countHeld(result_.pendingOfRead, result_.pendingOfMade);
+      result_.pendingGradients = split.pendingBytes();
       noteWalk(true, weights, toWeights, [&] { split.walkToWeights(toWeights); });
       return;
     }
@@ -129,6 +152,28 @@ public:
   OperatorBackward take() { return std::move(result_); }
 
 private:
+  /// What the graph holds of the values that the operator read, and of its results. It saves
+  /// an input itself or a view of it, as a product of more than two dimensions does, and a result
+  /// as a tensor of its own over the same memory.
+  void countHeld(std::vector<int64_t> &ofRead, std::vector<int64_t> &ofMade) const {
+    ofRead.assign(inputs_.size(), 0);
+    ofMade.clear();
+    std::set<const void *> counted;
+    for (const std::vector<Leaf> *leaves : {&activations_, &fixed_})
+      for (const Leaf &leaf : *leaves) {
+        const bool isHeld =
+            leaf.read.use_count() > leaf.holders || leaf.read.storage().use_count() > leaf.sharers;
+        if (counted.insert(leaf.leaf.storage().unsafeGetStorageImpl()).second && isHeld)
+          ofRead[leaf.input] += static_cast<int64_t>(leaf.leaf.nbytes());
+      }
+    for (const std::vector<Made> &value : made_) {
+      int64_t bytes = 0;
+      for (const Made &each : value)
+        bytes += each.memory.use_count() > 1 ? each.bytes : 0;
+      ofMade.push_back(bytes);
+    }
+  }
+
   /// Where a walk ends, and the bytes of the gradient there.
   struct Walk {
     torch::autograd::edge_list wanted;
@@ -172,7 +217,9 @@ private:
 
   const std::vector<BackwardInput> &inputs_;
   const bool counts_;
-  std::vector<Leaf> activations_, weights_;
+  std::vector<Leaf> activations_, weights_, fixed_;
+  std::vector<std::vector<Made>> made_; // per result
+  WalkRoots roots_;                     // of all results
   OperatorBackward result_;
 };
 
@@ -186,9 +233,9 @@ timeBackward(const std::vector<BackwardInput> &inputs, bool writes, bool counts,
     c10::AutoGradMode withGradients(true);
     BackwardTimer timer(inputs, counts);
     const std::vector<c10::IValue> read = timer.read(writes);
-    const std::vector<c10::IValue> made = run(read);
-    timer.countKept(made);
-    timer.walkBack(made);
+    timer.takeResults(run(read));
+    timer.countKept();
+    timer.walkBack();
     result = timer.take();
   });
   llvm::consumeError(std::move(error)); // no backward, no times

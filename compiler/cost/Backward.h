@@ -16,6 +16,10 @@ struct OperatorBackward {
   int64_t inputGradBytes = 0, weightGradBytes = 0; // of the gradients that these backwards make
   /// Per input value and per result: bytes of it that the backward needs, except weights.
   std::vector<int64_t> keptOfRead, keptOfMade;
+  /// The part of these that the weights' gradients need after the walk to the inputs, and the bytes
+  /// of the gradients that they start from. Empty: none.
+  std::vector<int64_t> pendingOfRead, pendingOfMade;
+  int64_t pendingGradients = 0;
   int64_t keptOfWeights = 0;     // bytes of weights that the backward reads
   std::vector<bool> hasGradient; // per result: all or some of its tensors have a gradient
 };
@@ -25,6 +29,7 @@ struct BackwardInput {
   enum class Kind { Fixed, Activation, Weight }; // the last two need gradients
   c10::IValue value;
   Kind kind = Kind::Fixed;
+  bool isMade = false; // Fixed: by an operator, so after its last reader only backwards keep it
 };
 
 /// `writes`: the operator writes into its inputs, so it gets copies. `run` runs it on such values

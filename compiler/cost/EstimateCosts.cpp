@@ -59,6 +59,7 @@ namespace {
 
 void countBackward(const OperatorRun &run, OperatorWork &row) {
   row.keptBytes = run.keptBytes;
+  row.pendingBytes = run.pendingBytes;
   row.inputGrad.arithmetic = run.backward.inputGradWork;
   row.weightGrad.arithmetic = run.backward.weightGradWork;
   if (row.bytesMoved == 0) // a view has views of gradients

@@ -16,7 +16,8 @@ struct OperatorWork {
     int64_t bytesMoved = 0;
   };
   Walk inputGrad, weightGrad;
-  int64_t keptBytes = 0; // for the backward, unless an earlier operator kept it
+  int64_t keptBytes = 0;    // for the backward, unless an earlier operator kept it
+  int64_t pendingBytes = 0; // as OperatorRun
 };
 
 struct OperatorRun;

@@ -94,10 +94,18 @@ llvm::Error GraphEvaluator::runOperators(std::vector<c10::IValue> inputs) {
   values_.clear();
   needGrad_.clear();
   kept_.clear();
+  pending_.clear();
   for (size_t i = 0; i < inputs.size(); ++i)
     values_[model_.graph->inputs()[i]] = std::move(inputs[i]);
   for (size_t i = 0; i < model_.attributes.size(); ++i)
     values_[model_.graph->inputs()[model_.argumentCount() + i]] = privateCopy(model_.attributes[i]);
+  given_.clear();
+  for (const auto &[value, held] : values_)
+    forEachTensor(held, [&](const at::Tensor &tensor) {
+      if (tensor.defined() && tensor.has_storage())
+        given_.try_emplace(tensor.storage().unsafeGetStorageImpl(),
+                           tensor.storage().getWeakStorageImpl());
+    });
   for (size_t i = 0; i < model_.attributes.size(); ++i)
     if (isTrained(model_.attributes[i]))
       weights_.insert(model_.graph->inputs()[model_.argumentCount() + i]);
@@ -119,7 +127,8 @@ llvm::Error GraphEvaluator::runOne(size_t index) {
   const bool isWeights = backward_ && handsOnWeights(node, used);
   if (backward_ && !isWeights)
     backward = differentiate(node, prepared);
-  const int64_t kept = firstKept(node, used, backward);
+  const int64_t kept = firstKept(node, used, backward),
+                pending = firstPending(node, used, backward);
   EqualOperators::Known done;
   llvm::Error error =
       guardTorchVoid(ExitCode::Usage, "running " + describeNode(node) + " on the example inputs",
@@ -133,7 +142,8 @@ llvm::Error GraphEvaluator::runOne(size_t index) {
     return failf(ExitCode::Internal, "{} looks at elements", describeNode(node));
   if (equal_)
     equal_->follow(node, used);
-  observe_({node, index, std::move(inputs), stack, done.work, done.ns, std::move(backward), kept});
+  observe_({node, index, std::move(inputs), stack, done.work, done.ns, std::move(backward), kept,
+            pending});
   for (size_t i = 0; i < node->outputs().size(); ++i) {
     if (isWeights && wantsGradient(stack[i]))
       weights_.insert(node->output(i));
@@ -180,6 +190,19 @@ bool GraphEvaluator::handsOnWeights(Node *node, const std::vector<Value *> &used
                            kind == c10::prim::TupleIndex || kind == c10::aten::__getitem__;
   return isStructure && llvm::any_of(used, [&](Value *value) { return weights_.count(value); }) &&
          llvm::none_of(used, [&](Value *value) { return needGrad_.count(value); });
+}
+
+/// Whether an operator made its memory: it is no constant, and no view of what the model got.
+bool GraphEvaluator::isMade(Value *value) const {
+  const auto known = values_.find(value);
+  if (known == values_.end())
+    return false;
+  bool isGiven = false;
+  forEachTensor(known->second, [&](const at::Tensor &tensor) {
+    isGiven = isGiven || (tensor.defined() && tensor.has_storage() &&
+                          given_.count(tensor.storage().unsafeGetStorageImpl()));
+  });
+  return !isGiven;
 }
 
 /// Whether the value exists before the node runs: it is from an earlier node, or a constant
@@ -295,6 +318,8 @@ OperatorBackward GraphEvaluator::differentiate(Node *node, PreparedNode &prepare
       input.kind = BackwardInput::Kind::Weight;
     else if (needGrad_.count(value))
       input.kind = BackwardInput::Kind::Activation;
+    else
+      input.isMade = isMade(value);
     wanted |= input.kind != BackwardInput::Kind::Fixed;
   }
   if (!wanted || (!prepared.writes && isDetached(node)))
@@ -325,19 +350,31 @@ OperatorBackward GraphEvaluator::differentiate(Node *node, PreparedNode &prepare
   return result;
 }
 
-/// A value that the backwards of several operators need counts once.
+/// The bytes of the values that are not in `counted` yet: what several operators need counts once.
+static int64_t countFirst(std::unordered_set<Value *> &counted, Node *node,
+                          const std::vector<Value *> &used, const std::vector<int64_t> &ofRead,
+                          const std::vector<int64_t> &ofMade) {
+  int64_t bytes = 0;
+  auto count = [&](Value *value, int64_t held) {
+    if (held > 0 && counted.insert(value).second)
+      bytes += held;
+  };
+  for (size_t i = 0; i < ofRead.size(); ++i)
+    count(used[i], ofRead[i]);
+  for (size_t i = 0; i < ofMade.size(); ++i)
+    count(node->output(i), ofMade[i]);
+  return bytes;
+}
+
 int64_t GraphEvaluator::firstKept(Node *node, const std::vector<Value *> &used,
                                   const OperatorBackward &backward) {
-  int64_t bytes = 0;
-  auto count = [&](Value *value, int64_t kept) {
-    if (kept > 0 && kept_.insert(value).second)
-      bytes += kept;
-  };
-  for (size_t i = 0; i < backward.keptOfRead.size(); ++i)
-    count(used[i], backward.keptOfRead[i]);
-  for (size_t i = 0; i < backward.keptOfMade.size(); ++i)
-    count(node->output(i), backward.keptOfMade[i]);
-  return bytes;
+  return countFirst(kept_, node, used, backward.keptOfRead, backward.keptOfMade);
+}
+
+int64_t GraphEvaluator::firstPending(Node *node, const std::vector<Value *> &used,
+                                     const OperatorBackward &backward) {
+  return backward.pendingGradients +
+         countFirst(pending_, node, used, backward.pendingOfRead, backward.pendingOfMade);
 }
 
 } // namespace pipec

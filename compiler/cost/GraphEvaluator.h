@@ -25,6 +25,8 @@ struct OperatorRun {
   int64_t ns;                // duration
   OperatorBackward backward; // if requested
   int64_t keptBytes = 0;     // of activations that its backward is the first to need
+  /// Of activations that its weights' gradients are the first to need, and of their own gradients.
+  int64_t pendingBytes = 0;
 };
 
 /// Which operators of a graph run.
@@ -71,6 +73,7 @@ private:
   llvm::Error runOne(size_t index);
   EqualOperators::Known runOrBorrow(torch::jit::Node *node, PreparedNode &prepared);
   bool handsOnWeights(torch::jit::Node *node, const std::vector<torch::jit::Value *> &used) const;
+  bool isMade(torch::jit::Value *value) const;
   bool isKnownTo(torch::jit::Node *node, torch::jit::Value *value) const;
   PreparedNode &preparedFor(torch::jit::Node *node);
   std::vector<torch::jit::Value *> usedBy(torch::jit::Node *node) const;
@@ -83,6 +86,8 @@ private:
   OperatorBackward differentiate(torch::jit::Node *node, PreparedNode &prepared);
   int64_t firstKept(torch::jit::Node *node, const std::vector<torch::jit::Value *> &used,
                     const OperatorBackward &backward);
+  int64_t firstPending(torch::jit::Node *node, const std::vector<torch::jit::Value *> &used,
+                       const OperatorBackward &backward);
 
   Model &model_;
   TopLevel top_;
@@ -98,9 +103,12 @@ private:
   std::unordered_map<torch::jit::Value *, c10::IValue> values_;
   std::unordered_map<torch::jit::Value *, size_t> lastUse_;
   std::unordered_map<torch::jit::Node *, PreparedNode> prepared_;
+  /// Memory of arguments and attributes. It may be free already, and its place is not used again.
+  std::unordered_map<const void *, c10::weak_intrusive_ptr<c10::StorageImpl>> given_;
   std::unordered_set<torch::jit::Value *> weights_;  // whose gradients are needed
   std::unordered_set<torch::jit::Value *> needGrad_; // made from those
   std::unordered_set<torch::jit::Value *> kept_;     // for the backward of an earlier operator
+  std::unordered_set<torch::jit::Value *> pending_;  // for the weights' gradients of an earlier one
 };
 
 /// The run must not change the weights that are compiled afterwards.

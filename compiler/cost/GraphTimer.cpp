@@ -3,6 +3,7 @@
 #include "compiler/cost/WeightStorages.h"
 #include "ir/InferenceSettings.h"
 #include "ir/TorchError.h"
+#include "ir/autograd/BackwardErrors.h"
 #include "ir/support/Try.h"
 #include "ir/torchfile/TorchFile.h"
 #include "ir/values/MapTensors.h"
@@ -80,7 +81,7 @@ llvm::Expected<WholePass> GraphTimer::wholeTraining(std::vector<c10::IValue> inp
   torch::jit::Stack stack = std::move(inputs);
   for (const Attribute &attribute : impl_->model.attributes)
     stack.push_back(withLeaves(attribute, privateCopy(attribute)));
-  return guardTorch(ExitCode::Usage, "running the model's backward on the example inputs", [&] {
+  auto run = [&] {
     WholePass pass;
     c10::AutoGradMode withGradients(true);
     torch::jit::Code &code = impl_->prepared();
@@ -96,7 +97,12 @@ llvm::Expected<WholePass> GraphTimer::wholeTraining(std::vector<c10::IValue> inp
     if (!roots.empty())
       pass.backwardNs = nsOf([&] { torch::autograd::backward(roots, gradients); });
     return pass;
-  });
+  };
+  llvm::Expected<WholePass> done =
+      guardTorch(ExitCode::Usage, "running the model's backward on the example inputs", run);
+  if (!done)
+    return explainBackward(done.takeError());
+  return done;
 }
 
 } // namespace pipec

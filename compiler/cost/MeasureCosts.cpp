@@ -34,6 +34,7 @@ llvm::Expected<CostTable> countedCosts(Model &model, PassContext &context,
                                        const ClusterDevice &device, bool backward) {
   std::vector<OperatorWork> work = TRY(countWork(model, ownCopies(inputs), backward));
   CostTable table = emptyTable(model);
+  table.pending = backward;
   std::set<std::string> without; // a formula
   context.costs.clear();
   for (size_t i = 0; i < work.size(); ++i) {
@@ -48,6 +49,7 @@ llvm::Expected<CostTable> countedCosts(Model &model, PassContext &context,
     table.rows[i].inputGradNs = ns(row.inputGrad);
     table.rows[i].weightGradNs = ns(row.weightGrad);
     table.rows[i].keptBytes = row.keptBytes;
+    table.rows[i].pendingBytes = row.pendingBytes;
     llvm::StringRef op = table.rows[i].op;
     if (row.bytesMoved > 0 && row.arithmetic.flops == 0 && !startsWith(op, "prim::") &&
         !isMemoryBound(op))

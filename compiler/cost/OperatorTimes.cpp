@@ -128,6 +128,7 @@ public:
         backward_(request.backward), running_(request.backward ? Running::All : request.running),
         timer_(model, running_), table_(emptyTable(model)) {
     const size_t cores = llvm::hardware_concurrency().compute_thread_count();
+    table_.pending = request.backward;
     table_.atOnce = static_cast<int64_t>(std::max<size_t>(1, std::min(request.ranks, cores)));
     alone_.operators.resize(table_.rows.size());
     shared_.operators.resize(table_.rows.size());
@@ -204,6 +205,7 @@ private:
           weightGrads_[done.index].push_back(done.backward.weightGradNs);
           sum += done.backward.inputGradNs + done.backward.weightGradNs;
           table_.rows[done.index].keptBytes = done.keptBytes;
+          table_.rows[done.index].pendingBytes = done.pendingBytes;
         },
         /*backward=*/true));
     return timeTraining(run, sum);

@@ -56,9 +56,8 @@ ScheduleCosts tableCosts(const StagedWork &work, const std::vector<bool> &recomp
     if (work.shape.kept.empty()) // the last micro-batch may be the one that decides
       stage.inputGrad += work.costs.recompute.empty() ? stage.forward : work.costs.recompute[s];
     const int64_t kept = work.costs.keptToRecompute.empty() ? 0 : work.costs.keptToRecompute[s];
-    // The input gradient first makes the rest once more.
-    stage.freedByInputGrad =
-        std::max<int64_t>(0, stage.freedByInputGrad - (stage.heldByForward - kept));
+    // The input gradient first makes the rest once more, of which W may need more than F kept.
+    stage.freedByInputGrad -= stage.heldByForward - kept;
     stage.heldByForward = kept;
   }
   std::optional<int64_t> fastest;

@@ -31,6 +31,7 @@ TrainingStages::TrainingStages(const TrainingProblem &problem) : problem_(proble
     sums->assign(rows.size() + 1, 0);
   hasGradient_.assign(rows.size(), false);
   readers_.resize(rows.size());
+  firstPending_.assign(rows.size(), SIZE_MAX);
   for (const SharedWeight &weight : problem.table.shared)
     for (uint32_t reader : weight.readers)
       hasGradient_[reader] = hasGradient_[reader] || weight.trained;
@@ -49,6 +50,8 @@ TrainingStages::TrainingStages(const TrainingProblem &problem) : problem_(proble
       hasGradient_[i] = true;
     for (uint32_t maker : row.reads) {
       readers_[maker].push_back(static_cast<uint32_t>(i));
+      if (row.pendingBytes > 0)
+        firstPending_[maker] = std::min(firstPending_[maker], i);
       if (hasGradient_[maker])
         hasGradient_[i] = true;
     }
@@ -77,6 +80,47 @@ std::optional<int64_t> TrainingStages::limitOf(size_t rank) const {
   if (whole == 0)
     return std::nullopt;
   return whole / problem_.sharing(rank);
+}
+
+/// Whether a stage that ends at `end` gets a gradient for what the operator makes.
+bool TrainingStages::isMadeFor(size_t end, size_t op) const {
+  return hasGradient_[op] && problem_.table.rows[op].outputBytes > 0 && !readers_[op].empty() &&
+         readers_[op].back() >= end;
+}
+
+/// I walks from the stage's results to the values with gradients that it received, and between its
+/// results (SplitWalk). It leaves each gradient at which the rest of the walk begins, which is W's.
+TrainingStages::BackwardParts TrainingStages::partsOf(size_t begin, size_t end) const {
+  const std::vector<CostRow> &rows = problem_.table.rows;
+  BackwardParts parts;
+  std::vector<bool> isOnWay(end - begin, false);
+  std::set<uint32_t> again; // received values that the table counts for an earlier stage
+  for (size_t i = begin; i < end; ++i) {
+    const CostRow &row = rows[i];
+    bool readsRest = false; // of the stage
+    for (uint32_t maker : row.reads) {
+      if (row.pendingBytes > 0 && firstPending_[maker] < begin && again.insert(maker).second)
+        parts.pendingBytes += rows[maker].outputBytes;
+      if (!hasGradient_[maker] || rows[maker].outputBytes == 0)
+        continue;
+      const bool leads = maker < begin || isOnWay[maker - begin] || isMadeFor(end, maker);
+      isOnWay[i - begin] = isOnWay[i - begin] || leads;
+      readsRest = readsRest || !leads;
+    }
+    const int64_t whole = row.keptBytes + row.outputBytes; // with the gradient of its result
+    if (!isOnWay[i - begin]) {
+      parts.weightGradNs += row.inputGradNs + row.weightGradNs;
+      parts.pendingBytes += isMadeFor(end, i) ? whole : row.keptBytes;
+      for (uint32_t maker : row.reads) // an earlier stage may be the first to keep it
+        if (maker < begin && again.insert(maker).second)
+          parts.pendingBytes += rows[maker].outputBytes;
+      continue;
+    }
+    parts.inputGradNs += row.inputGradNs;
+    parts.weightGradNs += row.weightGradNs;
+    parts.pendingBytes += readsRest ? std::max(whole, row.pendingBytes) : row.pendingBytes;
+  }
+  return parts;
 }
 
 bool TrainingStages::sharesFreely() const {
@@ -112,6 +156,7 @@ void TrainingStages::addChannels(const TrainingPoint &point, const std::vector<u
       for (size_t stage : consumers) {
         linked.insert({from, stage});
         work.costs.stages[stage].heldByForward += bytes;
+        work.costs.stages[stage].freedByInputGrad += bytes; // the operators' pending bytes count it
         work.costs.keptToRecompute[stage] += bytes;
       }
     }
@@ -191,11 +236,13 @@ StagedWork TrainingStages::workOf(const TrainingPoint &point) const {
                  end = s + 1 < stages ? point.boundaries[s] : operators();
     const size_t rank = work.plan.stages[s].rank;
     const CostRow sum = problem_.table.sum(begin, end);
+    const BackwardParts parts = partsOf(begin, end);
     const double time = point.share * slow_[rank];
+    const int64_t kept = rounded(double(sum.keptBytes) * point.share);
     work.costs.stages.push_back({rounded(double(sum.forwardNs) * time),
-                                 rounded(double(sum.inputGradNs) * time),
-                                 rounded(double(sum.weightGradNs) * time),
-                                 rounded(double(sum.keptBytes) * point.share), 0});
+                                 rounded(double(parts.inputGradNs) * time),
+                                 rounded(double(parts.weightGradNs) * time), kept,
+                                 kept - rounded(double(parts.pendingBytes) * point.share)});
     trained[s] = sum.trainedBytes;
     work.fixedBytes[rank] += sum.weightBytes + sum.trainedBytes * (1 + problem_.optimizer.states);
     for (size_t i = begin; i < end; ++i) {
@@ -209,12 +256,11 @@ StagedWork TrainingStages::workOf(const TrainingPoint &point) const {
   addChannels(point, stageOf, work);
   addShared(point, stageOf, work, trained);
   connect(work);
-  if (!problem_.splitBackward)
-    for (StageCosts &stage : work.costs.stages) {
-      stage.inputGrad = stage.fullBackward();
-      stage.weightGrad = 0;
-      stage.freedByInputGrad = stage.heldByForward;
-    }
+  for (StageCosts &stage : work.costs.stages)
+    if (!problem_.splitBackward)
+      stage = stage.unsplit();
+    else if (!problem_.table.pending) // W may need all that F kept
+      stage.freedByInputGrad = std::min<int64_t>(0, stage.freedByInputGrad);
   for (size_t s = 0; s < stages; ++s)
     work.costs.optimize.push_back(updateNs(work.plan.stages[s].rank, trained[s]));
   bool limited = false;

@@ -77,9 +77,10 @@ public:
   double crossingBytes(size_t begin) const { return crossing_[begin]; }
 
   /// The pipeline of a point. A stage keeps the values that its operators' backwards need, and its
-  /// received values; with recompute only the latter. A rank permanently holds its weights, their
-  /// gradients and the optimizer's states, its own copy of shared weights or the received ones, and
-  /// room for the largest result and its gradient.
+  /// received values; with recompute only the latter. I leaves what W needs. Operators to which no
+  /// received value leads run backward in W, as in a run: in stage 0 that is the whole backward.
+  /// A rank permanently holds its weights, their gradients and the optimizer's states, its own copy
+  /// of shared weights or the received ones, and room for the largest result and its gradient.
   StagedWork workOf(const TrainingPoint &point) const;
 
   /// Per rank: the memory that every schedule of the work needs, with any recompute. It is the
@@ -87,6 +88,12 @@ public:
   static std::vector<int64_t> leastBytes(const StagedWork &work);
 
 private:
+  /// The backward of the operators [begin, end), as times of I and W and the bytes that W needs.
+  struct BackwardParts {
+    int64_t inputGradNs = 0, weightGradNs = 0, pendingBytes = 0;
+  };
+  BackwardParts partsOf(size_t begin, size_t end) const;
+  bool isMadeFor(size_t end, size_t op) const;
   void addShared(const TrainingPoint &point, const std::vector<uint32_t> &stageOf, StagedWork &work,
                  std::vector<int64_t> &trained) const;
   void addChannels(const TrainingPoint &point, const std::vector<uint32_t> &stageOf,
@@ -102,6 +109,7 @@ private:
   std::vector<double> crossing_;
   std::vector<bool> hasGradient_; // per operator: its results have gradients
   std::vector<std::vector<uint32_t>> readers_;
+  std::vector<size_t> firstPending_; // per operator: the first that reads its results for W
 };
 
 } // namespace pipec

@@ -2,6 +2,7 @@
 
 #include "ir/TorchError.h"
 #include "ir/artifact/StageModule.h"
+#include "ir/autograd/BackwardErrors.h"
 #include "ir/autograd/ModelGradients.h"
 #include "ir/batch/MergeOutputs.h"
 #include "ir/batch/MicroBatch.h"
@@ -40,7 +41,7 @@ llvm::Expected<SourceStep> SourceTrainer::run(const Signature &signature,
   }));
   const std::vector<c10::IValue> leaves = TRY(flattenOutputs(signature, result));
   SourceStep step;
-  TRY(guardTorchVoid(ExitCode::Usage, "the model's backward", [&] {
+  llvm::Error failed = guardTorchVoid(ExitCode::Usage, "the model's backward", [&] {
     const std::vector<TrainedTensor> tensors = trainedTensors(impl_->module);
     std::vector<at::Tensor> found = gradientsFrom(leaves[loss].toTensor(), scale, tensors);
     for (size_t i = 0; i < tensors.size(); ++i)
@@ -48,7 +49,8 @@ llvm::Expected<SourceStep> SourceTrainer::run(const Signature &signature,
     // The next call may write into state that a result shows.
     const c10::AutoGradMode noGrad(false);
     result = apartFrom(result, c10::IValue(impl_->module._ivalue()));
-  }));
+  });
+  TRY(explainBackward(std::move(failed), &impl_->module));
   step.leaves = TRY(flattenOutputs(signature, result));
   return step;
 }

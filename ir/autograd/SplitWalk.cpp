@@ -2,6 +2,7 @@
 
 #include "ir/support/Llvm.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <fmt/format.h>
@@ -211,6 +212,16 @@ void SplitWalk::walkToInputs(GraphWalk &walk) {
   for (const NodePtr &node : others_)
     node->release_variables();
   others_.clear();
+}
+
+int64_t SplitWalk::pendingBytes() const {
+  llvm::SmallPtrSet<const void *, 8> counted;
+  int64_t bytes = 0;
+  for (const at::Tensor &gradient : gradients_)
+    if (gradient.defined() && gradient.has_storage() &&
+        counted.insert(gradient.storage().unsafeGetStorageImpl()).second)
+      bytes += static_cast<int64_t>(gradient.storage().nbytes());
+  return bytes;
 }
 
 void SplitWalk::walkToWeights(GraphWalk &walk) {

@@ -48,6 +48,8 @@ public:
   /// I: walks from walk.roots; walk.found has gradients at `inputs` first. Throws LibTorch's
   /// exceptions. Afterwards what only I reads is free.
   void walkToInputs(GraphWalk &walk);
+  /// Between the two: bytes of the gradients that W starts from, each storage once.
+  int64_t pendingBytes() const;
   /// W: walk.found has gradients at `weights`, undefined where none arrives. Throws LibTorch's
   /// exceptions.
   void walkToWeights(GraphWalk &walk);

@@ -17,6 +17,7 @@ constexpr OptionalColumn kOptional[] = {
     {"forward_alone_ns", &CostRow::forwardAloneNs}, {"input_grad_ns", &CostRow::inputGradNs},
     {"weight_grad_ns", &CostRow::weightGradNs},     {"kept_bytes", &CostRow::keptBytes},
     {"weight_bytes", &CostRow::weightBytes},        {"trained_bytes", &CostRow::trainedBytes},
+    {"pending_bytes", &CostRow::pendingBytes},
 };
 
 // Two weeks, or a petabyte: sums of a million stay in range.
@@ -53,6 +54,7 @@ CostRow &CostRow::operator+=(const CostRow &other) {
   keptBytes += other.keptBytes;
   weightBytes += other.weightBytes;
   trainedBytes += other.trainedBytes;
+  pendingBytes += other.pendingBytes;
   return *this;
 }
 
@@ -92,6 +94,8 @@ std::string toJson(const CostTable &table) {
                                           {"readers", numbers(weight.readers)}});
     document["shared_weights"] = std::move(shared);
   }
+  if (table.pending)
+    document["pending"] = true;
   if (table.batch)
     document["batch"] = table.batch;
   return printJson(std::move(document));
@@ -111,6 +115,7 @@ llvm::Expected<CostTable> costTableFromJson(llvm::StringRef text, const std::str
     table.atOnce = top.integer("at_once", 1, 1 << 20);
   if (top.has("training"))
     table.training = top.boolean("training");
+  table.pending = top.has("pending") && top.boolean("pending");
   if (top.has("batch"))
     table.batch = top.integer("batch", 1, kMost);
   top.objects("operators", [&](JsonObject &object) {

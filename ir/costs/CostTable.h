@@ -25,6 +25,9 @@ struct CostRow {
   int64_t trainedBytes = 0;         // the part of weightBytes that has gradients
   std::vector<uint32_t> reads = {}; // earlier operators whose results it reads, ascending
   bool withPrevious = false;        // no cut may stand before it
+  /// What its weights' gradients need after its input's, unless an earlier operator's need it: part
+  /// of what was kept, and the gradients that they start from.
+  int64_t pendingBytes = 0;
   bool operator==(const CostRow &) const = default;
 
   int64_t aloneNs() const { return forwardAloneNs ? forwardAloneNs : forwardNs; }
@@ -44,6 +47,7 @@ struct CostTable {
   std::vector<CostRow> rows;
   int64_t atOnce = 1;    // ranks that ran on one machine while forwardNs was measured
   bool training = false; // backward, wiring and shared weights are known
+  bool pending = false;  // pendingBytes is known; older tables do not have it
   int64_t batch = 0;     // samples of the micro-batch that it is of; 0: not known
   std::vector<SharedWeight> shared{};
   bool operator==(const CostTable &) const = default;

@@ -250,10 +250,10 @@ struct TrainedParameter {
 };
 
 /// The expected cost of one micro-batch in a stage: nanoseconds and bytes. F keeps `kept`, and
-/// I frees a part of it.
+/// I frees a part of it and leaves gradients for W: if these are more, it frees less than nothing.
 struct ExpectedCosts {
   int64_t forward = 0, inputGrad = 0, weightGrad = 0;
-  int64_t kept = 0, freedByInputGrad = 0;
+  int64_t kept = 0, freedByInputGrad = 0; // the latter is negative since 1.6
 
   bool operator==(const ExpectedCosts &) const = default;
 };
@@ -280,7 +280,7 @@ struct TrainingPlan {
 
 struct Plan {
   static constexpr int64_t kMajor = 1;
-  static constexpr int64_t kMinor = 5;
+  static constexpr int64_t kMinor = 6;
 
   int64_t major = kMajor, minor = kMinor;
   std::vector<std::string> requiredFeatures;

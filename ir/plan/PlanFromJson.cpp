@@ -286,9 +286,18 @@ TrainingPlan trainingFrom(JsonObject object) {
     training.recomputeExceptLast = object.boolean("recompute_except_last");
   if (object.has("costs"))
     object.objects("costs", [&](JsonObject &costs) {
-      training.costs.push_back({costs.integer("forward_ns"), costs.integer("input_grad_ns"),
-                                costs.integer("weight_grad_ns"), costs.integer("kept_bytes"),
-                                costs.integer("freed_by_input_grad_bytes")});
+      ExpectedCosts &stage = training.costs.emplace_back();
+      stage = {costs.integer("forward_ns"), costs.integer("input_grad_ns"),
+               costs.integer("weight_grad_ns"), costs.integer("kept_bytes"),
+               costs.integer("freed_by_input_grad_bytes")};
+      if (costs.has("pending_bytes")) {
+        const int64_t pending = costs.integer("pending_bytes");
+        if (stage.freedByInputGrad != 0 || pending <= stage.kept)
+          costs.fail("pending_bytes",
+                     fmt::format("expected more than kept_bytes, {}, where I frees nothing, got {}",
+                                 stage.kept, pending));
+        stage.freedByInputGrad = stage.kept - pending;
+      }
     });
   object.finish();
   return training;

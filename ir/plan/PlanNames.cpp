@@ -190,7 +190,15 @@ int64_t parameterBytes(const Plan &plan) {
   return bytes;
 }
 
+static bool hasPendingBytes(const Plan &plan) {
+  return plan.training && llvm::any_of(plan.training->costs, [](const ExpectedCosts &costs) {
+           return costs.freedByInputGrad < 0;
+         });
+}
+
 int64_t minorOf(const Plan &plan) {
+  if (hasPendingBytes(plan))
+    return 6;
   if (llvm::any_of(plan.signature.inputs, [](const InputSpec &input) { return input.givenWhole; }))
     return 5;
   return hasParts(plan.signature) || describesWeights(plan) ? 4 : 3;

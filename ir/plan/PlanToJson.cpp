@@ -5,6 +5,8 @@
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Json.h"
 
+#include <algorithm>
+
 namespace pipec {
 namespace {
 
@@ -201,11 +203,14 @@ Value parameterValue(const TrainedParameter &parameter) {
 }
 
 Value expectedValue(const ExpectedCosts &costs) {
-  return Object{{"forward_ns", costs.forward},
+  Object object{{"forward_ns", costs.forward},
                 {"input_grad_ns", costs.inputGrad},
                 {"weight_grad_ns", costs.weightGrad},
                 {"kept_bytes", costs.kept},
-                {"freed_by_input_grad_bytes", costs.freedByInputGrad}};
+                {"freed_by_input_grad_bytes", std::max<int64_t>(0, costs.freedByInputGrad)}};
+  if (costs.freedByInputGrad < 0)
+    object["pending_bytes"] = costs.kept - costs.freedByInputGrad;
+  return object;
 }
 
 Value trainingValue(const TrainingPlan &training) {

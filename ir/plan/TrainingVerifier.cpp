@@ -100,8 +100,7 @@ private:
       return bad("training: costs: expected {} stages, got {}", plan_.stages.size(),
                  training_.costs.size());
     for (const ExpectedCosts &costs : training_.costs)
-      if (costs.forward < 0 || costs.inputGrad < 0 || costs.weightGrad < 0 || costs.kept < 0 ||
-          costs.freedByInputGrad < 0)
+      if (costs.forward < 0 || costs.inputGrad < 0 || costs.weightGrad < 0 || costs.kept < 0)
         return bad("training: costs: expected no negative times and bytes");
     return llvm::Error::success();
   }

@@ -11,6 +11,30 @@ bool carriesGradient(const Plan &plan, const Channel &channel) {
   return channel.tensor.known ? channel.tensor.requiresGrad : !holdsNoTensor(channel.type);
 }
 
+bool isAllInW(const Plan &plan, size_t stage) {
+  const bool receives = llvm::any_of(plan.channels, [&](const Channel &channel) {
+    return channel.kind == Channel::Kind::Activation && carriesGradient(plan, channel) &&
+           llvm::any_of(channel.to, [&](const PortRef &to) { return to.stage == stage; });
+  });
+  const auto mayHaveGradient = [&](const StageOutput &output) {
+    return !output.leaves.empty() || llvm::any_of(output.channels, [&](size_t channel) {
+      return carriesGradient(plan, plan.channels[channel]);
+    });
+  };
+  return !receives && llvm::count_if(plan.stages[stage].outputs, mayHaveGradient) <= 1;
+}
+
+int64_t receivedGradientBytes(const Plan &plan, size_t stage) {
+  int64_t bytes = 0;
+  for (const StageOutput &output : plan.stages[stage].outputs)
+    for (size_t channel : output.channels)
+      if (carriesGradient(plan, plan.channels[channel])) {
+        bytes += plan.channels[channel].tensor.bytes;
+        break;
+      }
+  return bytes;
+}
+
 bool sumsGradient(const Plan &plan, const Tie &tie) {
   if (tie.mode != Tie::Mode::Replicate)
     return false;

@@ -175,6 +175,7 @@ private:
     }
     for (size_t i = block.first; i < block.first + block.count; ++i)
       held_[rank] -= freedBy(schedule_.ranks[rank][i]);
+    timing_.peakBytes[rank] = std::max(timing_.peakBytes[rank], held_[rank]);
     timing_.busy[rank] += end - start;
     free_[rank] = end;
     next_[rank] += block.count;

@@ -10,7 +10,8 @@
 namespace pipec {
 
 /// Times of one stage for one micro-batch, in nanoseconds, and the bytes of its activations. F
-/// takes them; I returns a part and W the rest (B returns all). Papers on zero bubbles call
+/// takes them; I returns a part and W the rest (B returns all). I returns less than nothing where
+/// the gradients that it leaves for W are more than what it frees. Papers on zero bubbles call
 /// inputGrad T_B.
 struct StageCosts {
   int64_t forward = 0, inputGrad = 0, weightGrad = 0;
@@ -21,6 +22,11 @@ struct StageCosts {
   int64_t work() const { return forward + inputGrad + weightGrad; }
   /// The same where I runs the whole backward and W does nothing.
   StageCosts unsplit() const { return {forward, fullBackward(), 0, heldByForward, heldByForward}; }
+  /// The same where I does nothing and W runs the whole backward, for which `received` bytes of
+  /// gradients wait.
+  StageCosts allInW(int64_t received) const {
+    return {forward, 0, fullBackward(), heldByForward, -received};
+  }
 };
 
 struct ScheduleCosts {

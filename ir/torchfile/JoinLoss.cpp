@@ -119,4 +119,19 @@ llvm::Error joinLoss(jit::Module &model, const std::string &method, jit::Module 
   return llvm::Error::success();
 }
 
+/// The body of the loss is pasted, so that its nodes do not know their modules. The classes of the
+/// model and of the loss do.
+TrainingModules trainingModulesWithLoss(const jit::Module &model, const std::string &method) {
+  if (method != kLossMethod)
+    return trainingModules(model, method);
+  const std::shared_ptr<jit::Graph> joined =
+      jit::toGraphFunction(model.get_method(method).function()).graph();
+  const auto first = joined->nodes().begin();
+  const jit::Node *call = *first, *loss = *std::next(first); // as joinLoss() makes them
+  const std::string &name = loss->s(c10::attr::name);
+  TrainingModules found = trainingModules(model, call->s(c10::attr::name));
+  found.add(trainingModules(model.attr(name).toModule(), "forward", name));
+  return found;
+}
+
 } // namespace pipec

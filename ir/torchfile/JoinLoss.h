@@ -1,6 +1,7 @@
 // Joins a loss from a separate file to the model.
 #pragma once
 
+#include "ir/TrainingModules.h"
 #include "ir/support/Error.h"
 
 #include <torch/csrc/jit/api/module.h>
@@ -21,5 +22,9 @@ inline constexpr const char *kLossMethod = "forward_with_loss";
 llvm::Error joinLoss(torch::jit::Module &model, const std::string &method, torch::jit::Module loss);
 /// The submodule that joinLoss() adds to this model.
 std::string nameOfJoinedLoss(const torch::jit::Module &model);
+
+/// Those of the method, see ir/TrainingModules.h. Of kLossMethod: those of the model's method, and
+/// those of the loss, named as its modules are in `model`.
+TrainingModules trainingModulesWithLoss(const torch::jit::Module &model, const std::string &method);
 
 } // namespace pipec

@@ -31,6 +31,34 @@ class Squares(nn.Module):
         return (self.b(torch.relu(self.a(x))) ** 2).mean()
 
 
+class WritesOver(Squares):
+    """The gradient of tanh needs its result."""
+
+    def forward(self, x):
+        h = torch.tanh(self.a(x))
+        h.add_(1)
+        return self.b(h).pow(2).mean()
+
+
+class WritesOverOneOfTwo(Squares):
+    def forward(self, x):
+        x = torch.tanh(x)
+        h = torch.tanh(self.a(x))
+        h.add_(1)
+        return self.b(h).pow(2).mean()
+
+
+class TakesRange(Squares):
+    """aminmax has no derivative."""
+
+    def forward(self, x):
+        h = self.a(x)
+        if bool(x.sum() > 0):
+            low, high = torch.aminmax(h, dim=1, keepdim=True)
+            h = (h - low) / (high - low + 1)
+        return self.b(h).pow(2).mean()
+
+
 class Pieces(nn.Module):
     """A loop that ends when nothing is left, at any length."""
 
@@ -486,6 +514,29 @@ class NextSteps(Messages):
 
     def testNoLoss(self):
         self.refused(USAGE, "--loss LOSS.pt", "pipe-compile", MODEL, "--train", "--stages", 2, "--inputs", INPUTS, "-o", "none.pipe")
+
+    def testABackwardThatPyTorchRefuses(self):
+        """It names the operator's line, where there is one, and no Python."""
+        torch.save((torch.ones(4, 8),), "up.pt")
+        torch.save((torch.cat([-torch.ones(4, 8), torch.ones(4, 8)]),), "down-up.pt")
+        written = r"one of the variables .* modified by an inplace operation: .* is at version 1; expected version 0 instead"
+        copy, other = "help: the model writes over a value ", "help: the loss depends on what this operator makes: "
+        for build, message, help in ((WritesOver, written + r" \(TanhBackward0 is that of aten::tanh at messages\.py:\d+\)", copy),
+                                     (WritesOverOneOfTwo, written, copy),
+                                     (TakesRange, r"derivative for aten::aminmax is not implemented \(aten::aminmax at messages\.py:\d+\)", other)):
+            model = self.save(build)
+            for where, command in (("--train: the model's backward", ["pipe-compile", model, "--train", "--stages", 2, "--inputs", "up.pt"]),
+                                   ("step 1: the backward of micro-batch 0", ["pipe-run", model, "--train", "--inputs", "up.pt", "--microbatches", 2])):
+                with self.subTest(build.__name__, command=command[0]):
+                    said = self.refused(USAGE, help, *command).err
+                    self.assertRegex(said, f"error: {where}: {message}\n")
+                    self.assertNotRegex(said, "Hint|anomaly")
+        # The branch that the example takes has a derivative.
+        torch.save((-torch.ones(4, 8),), "down.pt")
+        for schedule, part in (("1f1b", ""), ("zb-h1", " to the inputs")):
+            self.compiled(model, "range.pipe", "--train", "--stages", 2, "--schedule", schedule, "--inputs", "down.pt")
+            self.refused(USAGE, [f", micro-batch 1: the backward{part}: derivative for aten::aminmax is not implemented\n", other], "pipe-run", "range.pipe",
+                         "--train", "--inputs", "down-up.pt", "--microbatches", 2)
 
     def testDtypeOfWeights(self):
         self.refused(USAGE, "help: x is float16, and the weights are float32: convert one of the two", "pipe-compile", MODEL, "--stages", 2,

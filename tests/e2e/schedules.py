@@ -179,6 +179,25 @@ class Schedules(e2e.Case):
             file = self.document(name, *SHAPE, "--costs", "bytes.json")
             self.assertEqual({key: texts[key] for key in KEYS - {"options"}}, {key: file[key] for key in KEYS - {"options"}})
 
+    def testWhatWaitsForW(self):
+        """From I to W a stage may hold more than from F to I, and schedules with a limit leave room for it."""
+        stage = {"forward_ns": 1000, "input_grad_ns": 1000, "weight_grad_ns": 1000, "held_bytes": 1000, "pending_bytes": 3000}
+        Path("pending.json").write_text(json.dumps({"schema_version": 1, "stages": [stage]}))
+        Path("split.csv").write_text("0F0,0F1,0I0,0I1,0W0,0W1\n")
+        Path("whole.csv").write_text("0F0,0F1,0B0,0B1\n")
+        for extra in ([], ["--cluster", self.cluster("one", 1, bytes_per_second=10**9, latency_ns=0)]):
+            self.assertEqual(self.document("split.csv", "--costs", "pending.json", *extra)["peak_memory"], [6000])
+            self.assertEqual(self.document("whole.csv", "--costs", "pending.json", *extra)["peak_memory"], [2000])
+        Path("pending.json").write_text(json.dumps({"schema_version": 1, "stages": [stage] * 2}))
+        for limit in (3000, 5000, 8000):
+            peaks = self.document("zb-auto", "--ranks", 2, "--microbatches", 6, "--costs", "pending.json", "--memory-limit", f"{limit}B")["peak_memory"]
+            self.assertEqual([peak for peak in peaks if not 3000 <= peak <= limit], [], limit)
+        none = self.document("zb-auto", "--ranks", 2, "--costs", "pending.json", "--memory-limit", "2999B", code=12)
+        self.assertIn("the least found needs", none["why"])
+        stage["freed_by_input_grad_bytes"] = 0
+        Path("both.json").write_text(json.dumps({"schema_version": 1, "stages": [stage]}))
+        self.refused(2, "stages[0].pending_bytes: expected it without freed_by_input_grad_bytes, got both", "pipe-schedule", "split.csv", "--costs", "both.json")
+
     def testPrograms(self):
         for name in self.names:
             self.document(name, *SHAPE, "--program", "program.txt", "--force")

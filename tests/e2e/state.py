@@ -50,7 +50,8 @@ class State(e2e.Case):
     def testReferenceSaysWhatItWrites(self):
         """In the words of the compile, once; one micro-batch writes as the whole batch does."""
         note = re.compile(r"note: the model writes state \(.*\): each micro-batch writes it in order, whereas the whole batch writes it once")
-        for build in (state_models.WrittenIsReturned, state_models.WrittenIsAssigned, state_models.AssignedInTwoModules):
+        for build in (state_models.WrittenIsReturned, state_models.WrittenIsAssigned, state_models.AssignedInTwoModules,
+                      state_models.AssignedInAnObject):
             with self.subTest(model=build.__name__):
                 model = self.save(build)
                 compiled = self.pipec(0, "pipe-compile", model, "--stages", 2, "--inputs", "f32[2,4]", "-o", "writes.pipe", "--force")

@@ -31,6 +31,23 @@ class WrittenIsAssigned(Keeps):
         return self.d(x)
 
 
+@torch.jit.script
+class Sum:
+    def __init__(self):
+        self.sum = torch.zeros([4])
+
+
+class AssignedInAnObject(Keeps):
+    def __init__(self):
+        super().__init__()
+        self.kept = Sum()
+
+    def forward(self, x):
+        x = self.a(x) + self.kept.sum
+        self.kept.sum = self.kept.sum + x.sum(0)
+        return self.d(self.c(self.b(x)))
+
+
 class AssignedIsReadLater(Keeps):
     def forward(self, x):
         x = self.a(x)

@@ -199,6 +199,53 @@ class Normed(MeanOfAll):
         return self.b(torch.tanh(self.norm(self.a(x)))).pow(2).mean()
 
 
+class Centred(MeanOfAll):
+    """Each micro-batch moves the centre, in place."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("centre", torch.zeros(6))
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.tanh(self.a(x))
+        self.centre.mul_(0.5).add_(h.detach().mean(0), alpha=0.5)
+        return self.b(h - self.centre).pow(2).mean()
+
+
+class Shrinks(MeanOfAll):
+    """Each micro-batch writes a weight."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.a.weight.data.mul_(0.9)
+        return self.b(torch.tanh(self.a(x))).pow(2).mean()
+
+
+@torch.jit.script
+class Total:
+    def __init__(self):
+        self.sum = torch.zeros([6])
+
+    def add(self, h: Tensor) -> Tensor:
+        self.sum = self.sum + h.mean(0)
+        return self.sum
+
+
+class TotalOfTheModel(MeanOfAll):
+    def __init__(self):
+        super().__init__()
+        self.total = Total()
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.tanh(self.a(x))
+        return self.b(h - self.total.add(h.detach())).pow(2).mean()
+
+
+class TotalOfTheCall(MeanOfAll):
+    def forward(self, x: Tensor) -> Tensor:
+        h, total = torch.tanh(self.a(x)), Total()
+        return self.b(h - total.add(h)).pow(2).mean()
+
+
 class StepsFirst(MeanOfAll):
     """Steps of a sequence affect later ones."""
 
@@ -298,6 +345,20 @@ class ScoresOnly(Words):
 class PairLoss(nn.Module):
     def forward(self, scores: Tensor, target: Tensor) -> Tuple[Tensor, Tensor]:
         return cross_entropy(scores, target.flatten(), ignore_index=0, reduction="sum"), (target != 0).sum()
+
+
+class NormedLoss(nn.Module):
+    """With batch norms of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.parts = nn.BatchNorm1d(8), nn.ModuleList([nn.Identity(), nn.BatchNorm1d(8)])
+
+    def forward(self, scores: Tensor, target: Tensor) -> Tensor:
+        scores = self.norm(scores)
+        for part in self.parts:
+            scores = part(scores).tanh()
+        return cross_entropy(scores, target.flatten())
 
 
 class CountWithGradient(Words):
@@ -403,6 +464,16 @@ class TrainLosses(e2e.Case):
         _, done = self.compiled(StepsFirst, torch.randn(7, 10, 6))
         self.assertIn("the batch is dimension 1 of x, the choice that keeps samples independent; --batch-dim x=1 confirms it", done.err)
         self.assertNotIn("which differs from the whole batch", done.err)
+
+    def testTheWarningKnowsWhatIsState(self):
+        """What is written in place, and what an object of the model keeps; not what an object of the call does."""
+        state = "the model writes state, so the loss of a sample depends on the micro-batch that it is in"
+        for make, writes in ((Centred, True), (Shrinks, True), (TotalOfTheModel, True), (TotalOfTheCall, False)):
+            _, done = self.compiled(make, torch.randn(10, 6))
+            run = self.pipec(0, "pipe-run", "m.pt", "--train", "--inputs", "batch.pt", "--microbatches", 2)
+            for said in (done.err, run.err):
+                with self.subTest(make.__name__):
+                    self.assertEqual((state in said, "return (sum, count)" in said), (writes, not writes), said)
 
     def testSamplesAlongALaterDimension(self):
         """The steps of a recurrent model affect each other, its samples do not, also where the numbers of both are equal."""
@@ -542,6 +613,16 @@ class TrainLosses(e2e.Case):
         expected = self.trained("m.pt", *run)
         self.sameBits(expected[:2], self.trained("scores.pipe", *run)[:2])
         self.sameBits(expected[:2], self.trained("scores.pt", *run, "--loss", "loss.pt")[:2])
+
+    def testTheWarningNamesNormsOfAJoinedLoss(self):
+        """As parts of the loss, where the compile and the run join it."""
+        torch.manual_seed(0)
+        torch.jit.script(NormedLoss()).save("loss.pt")
+        cause = "batch norm (loss.norm, loss.parts.1) uses the statistics of each micro-batch"
+        _, done = self.compiled(ScoresOnly, words(), "--loss", "loss.pt", name="scores")
+        self.assertIn(cause, done.err)
+        run = self.pipec(0, "pipe-run", "scores.pt", "--loss", "loss.pt", "--train", "--inputs", "batch.pt", "--microbatches", 2)
+        self.assertIn(cause, run.err)
 
     def testCountsThatCannotBe(self):
         ids, target = words()

@@ -120,7 +120,7 @@ class TrainingPlans(e2e.Case):
             page = Path("shown.html").read_text(encoding="utf-8")
             self.assertEqual((shown["loss"], shown["count"], shown["tied"]), ("result", None, planned["tied"]), name)
             self.assertEqual((shown["recompute"], shown["recompute_except_last"]), (training["recompute"], recompute == "except-last"), name)
-            for key in ("forward_ms", "input_grad_ms", "weight_grad_ms", "kept_bytes", "rank", "recompute"):
+            for key in ("forward_ms", "input_grad_ms", "weight_grad_ms", "kept_bytes", "pending_bytes", "rank", "recompute"):
                 self.assertEqual([stage[key] for stage in shown["stages"]], [stage[key] for stage in planned["stages"]], f"{name} {key}")
             self.assertEqual([stage["parameter_bytes"] for stage in shown["stages"]], [stage["parameter_bytes"] for stage in plan["stages"]], name)
             self.assertEqual([stage["recomputed_microbatches"] for stage in shown["stages"]], again, name)
@@ -173,12 +173,20 @@ class TrainingPlans(e2e.Case):
         for stage, (why, costs) in enumerate(zip(training["why_whole"], training["costs"])):
             self.assertEqual(costs["weight_grad_ns"] == 0, bool(why), stage)
             self.assertEqual(costs["freed_by_input_grad_bytes"], costs["kept_bytes"] if why else 0, stage)
+        # Stage 0 receives no value with a gradient: its I does nothing, and the gradient of its result waits for W.
+        first = training["costs"][0]
+        self.assertEqual(first["input_grad_ns"], 0)
+        self.assertEqual(first["pending_bytes"], first["kept_bytes"] + e2e.plan("scaled.pipe")["channels"][0]["tensor"]["bytes"])
         planned = report["prediction"]["stages"]
         self.assertEqual([stage["weight_grad_ms"] == 0 for stage in planned], [False, True, True])
         shown = json.loads(self.pipec(0, "pipe-inspect", "scaled.pipe", "--json").out)["training"]
         self.assertTrue(0.8 < shown["step_ms"] / report["prediction"]["step_ms"] < 1.25, f"{shown['step_ms']} {report['prediction']['step_ms']}")
-        # A plan that keeps the two parts of such a stage apart is read as this one.
+        # A plan that keeps the two parts of such a stage apart is read as this one, and so is one that has times at I of stage 0, as older ones have.
         document = e2e.plan("scaled.pipe")
+        first = document["training"]["costs"][0]
+        del first["pending_bytes"]
+        first["input_grad_ns"] = 1000
+        first["weight_grad_ns"] -= 1000
         for costs in document["training"]["costs"][1:]:
             costs["weight_grad_ns"], costs["freed_by_input_grad_bytes"] = 1000, 0
             costs["input_grad_ns"] -= 1000

@@ -302,5 +302,33 @@ def forward(self, x):
   }
 }
 
+TEST(Reference, AFailedCallRestoresParametersThatTheModelWrote) {
+  for (const char *target : {"self.w", "self.w.data", "self.w.data[1:]"}) {
+    std::string path = scratchPath("model.pt");
+    test::SavedModule module{.name = "Moves",
+                             .parameters = {{"w", at::ones({3})}},
+                             .source = fmt::format(R"(
+def forward(self, x):
+    {}.mul_(2)
+    assert int(x.max()) < 5, 'too large'
+    return x * self.w
+)",
+                                                   target)};
+    std::ofstream(path, std::ios::binary) << bytesOf(module);
+    ReferenceOptions options;
+    options.microBatches = 2;
+    options.threads = 1;
+    auto reference = Reference::load(path, options);
+    ASSERT_TRUE(succeeded(reference));
+    at::Tensor x = at::ones({4, 3}), wrong = at::ones({4, 3});
+    wrong[3].fill_(9);
+    ASSERT_TRUE(succeeded(reference->infer({x})));
+    EXPECT_FALSE(bool(succeeded(reference->infer({wrong}))));
+    auto result = reference->infer({x});
+    ASSERT_TRUE(succeeded(result));
+    EXPECT_EQ(result->toTensor()[3][2].item<float>(), 16) << target; // the fourth that counts
+  }
+}
+
 } // namespace
 } // namespace pipec

@@ -110,6 +110,11 @@ TEST_P(MostBytes, AreThoseOfOneMicroBatch) {
     EXPECT_GE(costs.room[s].backward, kLayersPerStage * kWeightBytes) << s;
     // The walk frees what one product read before it makes the next gradient.
     EXPECT_GE(costs.room[s].weightGrad, kWeightBytes) << s;
+    // The plan expects what the run shows to wait for W; at I of stage 0 there is nothing to do.
+    const ExpectedCosts &planned = whole.plan.training->costs[s];
+    EXPECT_EQ(planned.inputGrad > 0, s > 0) << s;
+    EXPECT_EQ(costs.room[s].inputGrad > 0, s > 0) << s;
+    EXPECT_EQ(planned.kept - planned.freedByInputGrad, costs.stages[s].freedByWeightGrad()) << s;
   }
   if (run.layers == Layers::TanhLast) // a backward does not free what another stage still keeps
     costs.room.clear();

@@ -99,6 +99,10 @@ TEST(CostTable, roundTripsAndSaysWhatIsWrong) {
   full.rows[0].trainedBytes = 32;
   full.rows[1].reads = {0};
   full.rows[1].withPrevious = true;
+  EXPECT_EQ(toJson(full).find("pending"), std::string::npos); // as older tables
+  full.pending = true;
+  full.rows[0].pendingBytes = 160;
+  EXPECT_EQ(full.sum(0, full.rows.size()).pendingBytes, 160);
   full.shared = {{"wte", 32, true, {0, 1}}};
   EXPECT_EQ(llvm::cantFail(costTableFromJson(toJson(full), "costs.json")), full);
   auto refused = [](const std::string &row, const std::string &top, const char *what) {

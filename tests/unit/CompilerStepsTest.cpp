@@ -228,6 +228,8 @@ TEST(OperatorTimes, HaveABackwardWhereAskedFor) {
   EXPECT_EQ(row(1).keptBytes, 0);
   EXPECT_EQ(row(2).keptBytes, 32); // relu keeps what it made
   EXPECT_EQ(row(4).keptBytes, 0);  // neg keeps nothing
+  EXPECT_TRUE(table.pending);
+  EXPECT_EQ(row(2).pendingBytes, 0); // no gradient of a weight needs it
 }
 
 /// A large difference is said, and why there is nothing to compare with. The table's times add up
@@ -427,6 +429,102 @@ TEST(EstimateCosts, KnowWhatHasNoBackward) {
   EXPECT_EQ(table.batch, 0); // nothing says which dimension is the batch
   EXPECT_EQ(table.rows[0].trainedBytes, 256);
   EXPECT_EQ(table.rows[4].reads, (std::vector<uint32_t>{0, 3}));
+}
+
+/// A product needs what it read and the gradient of its result: nothing that only I reads, and what
+/// two of them read once. A norm has one gradient for its two weights.
+TEST(EstimateCosts, KnowWhatThePendingGradientsOfWeightsNeed) {
+  const CostTable table = countedTraining(R"(model {
+  attribute w parameter float32[8,8] requires_grad data=seed(1)
+  attribute g parameter float32[8] requires_grad data=seed(2)
+  graph(%x : Tensor, %w : Tensor, %g : Tensor):
+    %eps : float = prim::Constant[value=0.001]()
+    %no : bool = prim::Constant[value=0]()
+    %one : int = prim::Constant[value=1]()
+    %eight : int = prim::Constant[value=8]()
+    %sizes : int[] = prim::ListConstruct(%eight)
+    %1 : Tensor = aten::mm(%x, %w)
+    %2 : Tensor = aten::silu(%1)
+    %3 : Tensor = aten::mm(%2, %w)
+    %4 : Tensor = aten::mm(%2, %w)
+    %5 : Tensor = aten::mul(%3, %4)
+    %6 : Tensor = aten::layer_norm(%5, %sizes, %g, %g, %eps, %no)
+    %7 : Tensor = aten::add(%6, %g, %one)
+    return (%7)
+}
+)",
+                                          {at::ones({2, 8})});
+  const int64_t bytes = 64; // of every result
+  EXPECT_TRUE(table.pending);
+  auto rowOf = [&](const char *op, size_t number) {
+    for (const CostRow &row : table.rows)
+      if (row.op == op && number-- == 0)
+        return row;
+    ADD_FAILURE() << op;
+    return CostRow();
+  };
+  EXPECT_EQ(rowOf("aten::mm", 0).pendingBytes, 0); // the batch is the user's
+  EXPECT_EQ(rowOf("aten::silu", 0).keptBytes, bytes);
+  EXPECT_EQ(rowOf("aten::silu", 0).pendingBytes, 0);
+  EXPECT_EQ(rowOf("aten::mm", 1).keptBytes, bytes);
+  EXPECT_EQ(rowOf("aten::mm", 1).pendingBytes, 2 * bytes);
+  EXPECT_EQ(rowOf("aten::mm", 2).pendingBytes, bytes);
+  EXPECT_EQ(rowOf("aten::mul", 0).keptBytes, 2 * bytes);
+  EXPECT_EQ(rowOf("aten::mul", 0).pendingBytes, 0);
+  EXPECT_EQ(rowOf("aten::layer_norm", 0).pendingBytes, 2 * bytes);
+  EXPECT_EQ(rowOf("aten::add", 0).pendingBytes, bytes);
+}
+
+/// The batch is the user's, in any view; what an operator makes of it is there for the backward
+/// alone.
+TEST(EstimateCosts, KnowWhatIsKeptWithoutAGradient) {
+  const CostTable table = countedTraining(R"(model {
+  attribute w parameter float32[8,8] requires_grad data=seed(1)
+  attribute f parameter float32[8,8] data=seed(2)
+  graph(%x : Tensor, %w : Tensor, %f : Tensor):
+    %one : int = prim::Constant[value=1]()
+    %zero : int = prim::Constant[value=0]()
+    %1 : Tensor = aten::transpose(%x, %zero, %one)
+    %2 : Tensor = aten::mm(%1, %w)
+    %3 : Tensor = aten::tanh(%x)
+    %4 : Tensor = aten::mm(%3, %w)
+    %5 : Tensor = aten::mul(%2, %f)
+    %6 : Tensor = aten::mul(%4, %3)
+    %7 : Tensor = aten::add(%5, %6, %one)
+    return (%7)
+}
+)",
+                                          {at::ones({8, 8})});
+  ASSERT_EQ(table.rows.size(), 7u);
+  const int64_t bytes = 256; // of every result
+  EXPECT_EQ(table.rows[1].keptBytes, 0);
+  EXPECT_EQ(table.rows[2].keptBytes, 0);
+  EXPECT_EQ(table.rows[3].keptBytes, bytes);
+  EXPECT_EQ(table.rows[4].keptBytes, 0); // a weight, too, is there in any case
+  EXPECT_EQ(table.rows[5].keptBytes, 0); // the product keeps it
+}
+
+/// A product of three dimensions saves a matrix with the memory of its input, and gives a view of
+/// what it made.
+TEST(EstimateCosts, KnowWhatIsKeptAsAView) {
+  const CostTable table = countedTraining(R"(model {
+  attribute w parameter float32[8,8] requires_grad data=seed(1)
+  graph(%x : Tensor, %w : Tensor):
+    %none : NoneType = prim::Constant()
+    %1 : Tensor = aten::linear(%x, %w, %none)
+    %2 : Tensor = aten::silu(%1)
+    %3 : Tensor = aten::linear(%2, %w, %none)
+    return (%3)
+}
+)",
+                                          {at::ones({4, 3, 8})});
+  const int64_t bytes = 384; // of every result
+  ASSERT_EQ(table.rows.size(), 3u);
+  EXPECT_EQ(table.rows[0].keptBytes, 0);
+  EXPECT_EQ(table.rows[1].keptBytes, bytes);
+  EXPECT_EQ(table.rows[2].keptBytes, bytes);
+  EXPECT_EQ(table.rows[1].pendingBytes, 0);
+  EXPECT_EQ(table.rows[2].pendingBytes, 2 * bytes);
 }
 
 /// A weight of several operators is the first one's, and the table knows the others.

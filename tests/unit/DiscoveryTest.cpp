@@ -536,6 +536,9 @@ TEST(Discovery, ABatchBeyondANumberInTheModelIsCompared) {
   EXPECT_EQ(discoverLeaves({x}, 1, model, options).equal(), Equal::Yes);
   options.sizeConstants = {2, 100};
   EXPECT_EQ(discoverLeaves({x}, 1, model, options).equal(), Equal::No);
+  options.writesState = [] { return true; };
+  EXPECT_EQ(discoverLeaves({x}, 1, model, options).equal(), Equal::No);
+  options.writesState = [] { return false; };
   options.sizeConstants = {2, 240};
   EXPECT_EQ(discoverLeaves({x}, 1, model, options).equal(), Equal::Yes);
 }
@@ -706,7 +709,7 @@ TEST(Discovery, StateIsFollowedOverMicroBatches) {
   signature.inputs = {input("x")};
   signature.leaves.resize(2);
   DiscoveryOptions options;
-  options.writesState = true;
+  options.writesState = [] { return true; };
   auto run = [](std::vector<Values> calls) -> llvm::Expected<Values> {
     const auto count = static_cast<int64_t>(calls.size());
     return Values{calls.back()[0].toTensor() + count, count};

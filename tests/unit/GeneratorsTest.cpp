@@ -224,6 +224,38 @@ TEST(Generators, autoZeroBubbleReachesTheTightestPublishedRate) {
   EXPECT_LE(timing->bubbleLongestSpan(), 0.0433 + 0.5e-4);
 }
 
+/// Where gradients that wait for W are more than what I frees, a rank holds most after an I.
+TEST(Generators, autoZeroBubbleKeepsRoomForPendingGradients) {
+  ScheduleRequest request = unitRequest(2, 1, 8);
+  for (StageCosts &stage : request.costs.stages) {
+    stage.heldByForward = 4;
+    stage.freedByInputGrad = -3;
+  }
+  Schedule one;
+  one.ranks = {
+      {{ActionKind::Forward, 0, 0}, {ActionKind::InputGrad, 0, 0}, {ActionKind::WeightGrad, 0, 0}}};
+  ScheduleCosts costs = request.costs;
+  costs.stages.resize(1);
+  EXPECT_EQ(take(timeSchedule(one, costs)).peakBytes.front(), 7);
+  for (const int64_t limit : {7, 11, 15, 40}) {
+    request.memoryLimit = limit;
+    for (const std::vector<Action> &rank : made("zb-auto", request).ranks) {
+      int64_t held = 0, most = 0;
+      for (const Action &action : rank) {
+        held += action.kind == ActionKind::Forward     ? 4
+                : action.kind == ActionKind::InputGrad ? 3
+                                                       : -7;
+        most = std::max(most, held);
+      }
+      EXPECT_LE(most, limit);
+      EXPECT_EQ(held, 0);
+    }
+  }
+  request.memoryLimit = 6;
+  EXPECT_TRUE(failedWith(makeSchedule(*findGenerator("zb-auto"), request), ExitCode::NoPlan,
+                         "the least found needs"));
+}
+
 /// The most forwards of one rank that wait for their weight gradients.
 int64_t mostHeld(const Schedule &schedule) {
   int64_t most = 0;

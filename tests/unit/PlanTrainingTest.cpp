@@ -166,7 +166,8 @@ TEST(PlanTraining, CountsWholeBackwardsAsInputGradients) {
     EXPECT_EQ(costs.weightGrad, 0);
     EXPECT_EQ(costs.heldByForward, split.stages[s].costs.heldByForward);
     EXPECT_EQ(costs.freedByInputGrad, costs.heldByForward);
-    EXPECT_EQ(split.stages[s].costs.freedByInputGrad, 0);
+    // Of stage 0 a gradient waits for W beside all that F kept.
+    EXPECT_EQ(split.stages[s].costs.freedByInputGrad, s ? 0 : -1000);
   }
   EXPECT_GT(whole.stepNs, split.stepNs) << "no W fills the bubble";
   EXPECT_LE(whole.peakBytes.front(), split.peakBytes.front());
@@ -186,9 +187,64 @@ TEST(PlanTraining, WholeBackwardsFreeAllAfterARecomputation) {
     const ScheduleCosts costs = tableCosts(work, std::vector<bool>(4, true));
     for (size_t s = 0; s < 4; ++s) {
       EXPECT_EQ(costs.stages[s].heldByForward, work.costs.keptToRecompute[s]);
-      EXPECT_EQ(costs.stages[s].freedByInputGrad, splits ? 0 : work.costs.keptToRecompute[s]);
+      const int64_t pending = splits ? work.costs.stages[s].freedByWeightGrad() : 0;
+      EXPECT_EQ(costs.stages[s].freedByInputGrad, work.costs.keptToRecompute[s] - pending);
     }
   }
+}
+
+/// A run has nothing to compute at I of a stage that receives no value with a gradient.
+TEST(PlanTraining, TheFirstStageRunsBackwardInW) {
+  TrainingProblem problem;
+  problem.table = evenTable(6);
+  problem.ranks = 2;
+  problem.cluster = defaultCluster(2);
+  TrainingPoint point;
+  point.boundaries = {3};
+  auto costs = [&] { return TrainingStages(problem).workOf(point).costs.stages; };
+  EXPECT_EQ(costs()[0].inputGrad, 0);
+  EXPECT_EQ(costs()[0].weightGrad, 500'000);
+  EXPECT_EQ(costs()[0].freedByWeightGrad(), 3 * 50'000 + 1000);
+  EXPECT_EQ(costs()[1].inputGrad, 300'000);
+  EXPECT_EQ(costs()[1].weightGrad, 300'000);
+  // A later stage receives the second operator's value, too: I walks from one result to the other.
+  problem.table.rows[4].reads = {1, 3};
+  EXPECT_EQ(costs()[0].inputGrad, 100'000);
+  EXPECT_EQ(costs()[0].weightGrad, 400'000);
+  // In stage 1 the fourth operator has a weight of its own, and reads nothing.
+  problem.table.rows[4].reads = {2, 3};
+  problem.table.rows[3].reads = {};
+  EXPECT_EQ(costs()[1].inputGrad, 200'000);
+  EXPECT_EQ(costs()[1].weightGrad, 400'000);
+}
+
+/// What the table says of operators on the way of I; all that F kept of the others.
+TEST(PlanTraining, CountsWhatWNeeds) {
+  TrainingProblem problem;
+  problem.table = evenTable(6);
+  problem.table.pending = true;
+  for (CostRow &row : problem.table.rows)
+    row.pendingBytes = 3000;
+  problem.ranks = 2;
+  problem.cluster = defaultCluster(2);
+  TrainingPoint point;
+  point.boundaries = {3};
+  auto pending = [&](size_t stage) {
+    return TrainingStages(problem).workOf(point).costs.stages[stage].freedByWeightGrad();
+  };
+  EXPECT_EQ(pending(0), 3 * 50'000 + 1000);
+  EXPECT_EQ(pending(1), 3 * 3000);
+  problem.table.rows[2].reads = {0}; // it reads what an operator of the next stage does, too
+  problem.table.rows[3].reads = {0, 2};
+  EXPECT_EQ(pending(1), 3 * 3000 + 1000);
+  problem.table.rows[2].pendingBytes = 0; // but not for W
+  problem.table.rows[1].reads = {};
+  EXPECT_EQ(pending(1), 3 * 3000);
+  problem.table.rows[3].reads = {}; // where the ways meet, the gradient waits
+  problem.table.rows[4].reads = {2, 3};
+  EXPECT_EQ(pending(1), 50'000 + 51'000 + 3000);
+  problem.splitBackward = false;
+  EXPECT_EQ(pending(1), 0);
 }
 
 /// Of numbers of micro-batches that are free but not tried, too.

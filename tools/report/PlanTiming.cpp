@@ -4,6 +4,7 @@
 #include "ir/schedule/ActionTiming.h"
 #include "ir/schedule/Lower.h"
 #include "ir/schedule/NamedSchedule.h"
+#include "ir/schedule/PlanGradients.h"
 #include "ir/schedule/Simulate.h"
 #include "ir/support/Error.h"
 #include "ir/support/Try.h"
@@ -29,6 +30,8 @@ std::vector<StageCosts> trainingCosts(const Plan &plan) {
   for (size_t s = 0; s < stages.size(); ++s)
     if (!plan.training->whyWhole[s].empty())
       stages[s] = stages[s].unsplit();
+    else if (stages[s].inputGrad > 0 && isAllInW(plan, s)) // plans up to 1.5 had times at I there
+      stages[s] = stages[s].allInW(receivedGradientBytes(plan, s));
   return stages;
 }
 

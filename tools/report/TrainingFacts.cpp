@@ -56,6 +56,7 @@ llvm::json::Array stagesOf(const Plan &plan, const Schedule &rows) {
       stage["input_grad_ms"] = inMilliseconds(static_cast<double>(costs.inputGrad));
       stage["weight_grad_ms"] = inMilliseconds(static_cast<double>(costs.weightGrad));
       stage["kept_bytes"] = costs.kept;
+      stage["pending_bytes"] = costs.kept - costs.freedByInputGrad;
     }
     stages.push_back(std::move(stage));
   }

@@ -76,6 +76,7 @@ llvm::json::Object trainingJson(const PlannedTraining &plan) {
                            {"weight_grad_ms", inMilliseconds(stage.costs.weightGrad)},
                            {"parameter_bytes", stage.weightBytes},
                            {"kept_bytes", stage.costs.heldByForward},
+                           {"pending_bytes", stage.costs.freedByWeightGrad()},
                            {"recompute", stage.recomputed}});
   for (int64_t bytes : plan.peakBytes)
     peaks.push_back(bytes);

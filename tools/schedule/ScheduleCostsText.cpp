@@ -106,6 +106,11 @@ llvm::Expected<CostsText> costsFromJson(llvm::StringRef text, const std::string 
     row.heldByForward = stage.has("held_bytes") ? stage.integer("held_bytes", 0, kMostBytes) : 0;
     if (stage.has("freed_by_input_grad_bytes"))
       row.freedByInputGrad = stage.integer("freed_by_input_grad_bytes", 0, row.heldByForward);
+    if (stage.has("pending_bytes")) {
+      if (stage.has("freed_by_input_grad_bytes"))
+        stage.fail("pending_bytes", "expected it without freed_by_input_grad_bytes, got both");
+      row.freedByInputGrad = row.heldByForward - stage.integer("pending_bytes", 0, kMostBytes);
+    }
     sends |= stage.has("value_bytes");
     updates |= stage.has("optimizer_ns");
     transfers.valueBytes.push_back(

@@ -24,9 +24,11 @@ struct DiscoveryOptions {
   /// An operator such as torch.unique, in words: sizes follow values, so that a sum over the values
   /// of the example proves nothing about others. Empty: there is none.
   std::string listsValues;
-  bool writesState = false; // results may depend on earlier calls
-  std::string norms;        // modules whose batch norms use the statistics of each micro-batch
-  bool trains = false;      // one of the results may be a loss
+  /// Whether the model writes state, so that results may depend on earlier calls; asked after the
+  /// first run.
+  std::function<bool()> writesState = [] { return false; };
+  std::string norms;   // modules whose batch norms use the statistics of each micro-batch
+  bool trains = false; // one of the results may be a loss
   /// Runs the same model with dropout off, so that it draws nothing; null: it draws otherwise, too.
   ModelRuns withoutDropout;
   bool trustsSizes = false; // the model may loop forever at sizes that its author did not expect

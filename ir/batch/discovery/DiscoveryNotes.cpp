@@ -166,7 +166,7 @@ std::string adviceOnLoss(const Signature &signature, const Values &inputs,
                          const DiscoveryOptions &options, const std::string &suggestion) {
   if (!options.norms.empty())
     return causeOfNorms(options.norms);
-  if (options.writesState)
+  if (options.writesState())
     return "the model writes state, so the loss of a sample depends on the "
            "micro-batch that it is in; larger micro-batches bring it nearer";
   if (mayBePair(signature))
@@ -305,7 +305,7 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const CutWay &w
       continue;
     if (rule.kind != Kind::Concat && rule.kind != Kind::Join)
       found.warnings.push_back(noteOnResult(paths[l], rule, check, advice));
-    else if (options.writesState && mixing.empty())
+    else if (options.writesState() && mixing.empty())
       found.warnings.push_back(
           fmt::format("{} depends on the model's state, which every micro-batch writes, so it "
                       "differs from the whole batch ({})",

@@ -31,8 +31,8 @@ llvm::Expected<bool> checkLaterMicroBatches(BatchDiscovery &found, const Signatu
                                             ModelRuns runAll) {
   const int64_t all = batchSizeOr(0, signature, inputs),
                 samples = std::min(all, mostToCompare(all, inputs, options.sizeConstants));
-  if (options.microBatches < 2 || samples < 2 || options.drawsRandom() || options.writesState ||
-      !found.trial.runs() || !found.trial.partsRefusal.empty())
+  if (options.microBatches < 2 || samples < 2 || options.drawsRandom() || !found.trial.runs() ||
+      !found.trial.partsRefusal.empty())
     return false;
   // The micro-batches of this run, or the halves of what is taken of a large batch.
   const int64_t count = samples == all ? std::min(options.microBatches, all) : 2;
@@ -47,7 +47,7 @@ llvm::Expected<bool> checkLaterMicroBatches(BatchDiscovery &found, const Signatu
       isContradicted = samples == all && contradict(signature, found.results, *checks,
                                                     givenLeaves(signature, options.merges));
       found.takeChecks(*checks);
-    } else if (differInStructure(signature, own)) {
+    } else if (!options.writesState() && differInStructure(signature, own)) {
       found.warnings.push_back(
           "the structure of the result depends on the values of the batch, as the length of a "
           "list does, so results of micro-batches may not merge to that of the whole batch; "

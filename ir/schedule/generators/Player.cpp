@@ -96,10 +96,19 @@ private:
                                     policy_.extra[rankOfStage_[stage]]);
   }
 
+  /// What a rank holds more after I than before, until W has run.
+  int64_t addedByInputGrad(size_t stage) const {
+    return std::max<int64_t>(0, -costs(stage).freedByInputGrad);
+  }
+
   /// Whether the forward may run now. One micro-batch must always be able to go all the way, so the
-  /// last free room is reserved for the chunk nearest to the end.
+  /// last free room is reserved for the chunk nearest to the end, and for one I.
   bool fits(const Rank &rank, const Chunk &chunk) const {
-    if (rank.held + costs(chunk.stage).heldByForward > request_.memoryLimit)
+    int64_t added = 0;
+    for (const Chunk &each : rank.chunks)
+      added = std::max(added, addedByInputGrad(each.stage));
+    const int64_t held = rank.held + costs(chunk.stage).heldByForward + added;
+    if (held > request_.memoryLimit)
       return false;
     if (policy_.order)
       return true;     // the given order decides
@@ -107,7 +116,7 @@ private:
     for (const Chunk &other : rank.chunks)
       if (other.stage > chunk.stage)
         later = std::max(later, costs(other.stage).heldByForward);
-    if (rank.held + costs(chunk.stage).heldByForward + later > request_.memoryLimit)
+    if (held + later > request_.memoryLimit)
       return false;
     return chunk.forwards - chunk.backwards < mostAhead_[chunk.stage];
   }
@@ -139,6 +148,9 @@ private:
     }
     if (forward && (policy_.forwardFirst || !grad))
       return forward;
+    if (grad && !rank.waiting.empty() &&
+        rank.held + addedByInputGrad(grad->stage) > request_.memoryLimit)
+      return rank.waiting.front(); // makes room
     if (grad)
       return grad;
     if (rank.waiting.empty())
