@@ -17,7 +17,8 @@ namespace pipec {
 ///
 /// Gradients are the same: no operator of the part has a graph, a write changes the elements and
 /// not the graph of x, and a value that a part only forwards keeps its graph. Passes and cuts need
-/// not know of modes. True if it changed anything. Errors: the refusals grad-mode and hidden-tensors.
+/// not know of modes. True if it changed anything. Errors: the refusals grad-mode and
+/// hidden-tensors.
 ///
 /// An operator that returns its argument itself, as contiguous() may, gives PyTorch a tensor with a
 /// graph. Only a run shows whether it does, so stages decide it there:

@@ -57,6 +57,7 @@ std::string compileLayers(Layers layers, size_t stages, RecomputeChoice recomput
   options.cost = AnalyticCosts();
   options.inputs = fmt::format("f32[{},{}]", kSamples, kWidth);
   options.schedule = NamedSchedule{"gpipe"};
+  options.microBatches = 2; // of a step: the plan expects micro-batches as large as the example
   Compiler compiler = take(Compiler::load(path));
   EXPECT_TRUE(succeeded(compiler.compile(options, artifact, /*force=*/true)));
   return artifact;

@@ -329,7 +329,7 @@ TEST(Plan, outputTreeIsRead) {
 
 TEST(Plan, refusesAnotherMajorNamingBoth) {
   EXPECT_TRUE(failedWith(read(edited("\"major\": 1", "\"major\": 2")), ExitCode::Version,
-                         "expected 1.x, got 2.5 (written by pipec 0.0.0)"));
+                         "expected 1.x, got 2.6 (written by pipec 0.0.0)"));
   // A newer major may have changed everything else.
   EXPECT_TRUE(failedWith(read("{\"format_version\": {\"major\": 9, \"minor\": 3, \"patch\": 1}}"),
                          ExitCode::Version, "got 9.3"));
