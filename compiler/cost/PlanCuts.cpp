@@ -142,7 +142,6 @@ private:
       return std::nullopt;
     PartitionOptions options;
     options.seconds = kSecondsOfSearch;
-    options.counted = true; // the cut must not depend on the machine's load
     options.bytes = kMostBytesForSearch;
     llvm::Expected<PartitionResult> any = partitionContiguous(problem, options);
     if (any)

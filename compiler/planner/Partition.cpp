@@ -91,7 +91,7 @@ class ContiguousSearch {
 public:
   ContiguousSearch(const PartitionProblem &problem, const PartitionOptions &options)
       : problem_(problem), options_(options),
-        deadline_(options.seconds, options.counted ? TimeCount::Questions : TimeCount::Time),
+        deadline_(options.seconds, options.byClock ? TimeCount::Time : TimeCount::Questions),
         groups_(colorGroups(problem)) {}
 
   llvm::Expected<PartitionResult> run() {

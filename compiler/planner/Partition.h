@@ -40,8 +40,8 @@ struct PartitionProblem {
 
 struct PartitionOptions {
   double seconds = 60;            // stop then and say how far the result can be from the best
-  bool counted = false;           // stop by work done, which takes about as long: the result is the
-                                  // same on every run, however busy the machine is
+  bool byClock = false;           // for benchmarks; else seconds are work that takes about as long:
+                                  // the result is the same on every run, however busy the machine
   size_t bytes = size_t(1) << 30; // for the search's tables
   /// For partitionInOrder only: per node, the first node at which a stage can begin that ends with
   /// it, never descending; empty: any.
@@ -65,8 +65,9 @@ struct PartitionResult {
 
 /// The best contiguous partition: in some order of the devices, for every k, the nodes on the first
 /// k devices include all nodes that `order` puts before them. The result is deterministic unless
-/// the time limit ends the search. Errors: Usage for a malformed problem; NoPlan if no partition
-/// fits, with the least memory of a limited device that would suffice. Any thread; one core.
+/// a limit by the clock ends the search. Errors: Usage for a malformed problem; NoPlan if no
+/// partition fits, with the least memory of a limited device that would suffice. Any thread; one
+/// core.
 llvm::Expected<PartitionResult> partitionContiguous(const PartitionProblem &problem,
                                                     const PartitionOptions &options = {});
 

@@ -12,13 +12,15 @@ namespace pipec {
 
 namespace {
 
-/// What only the example runs of the compile showed: batch dimensions, shapes, merge rules.
+/// What only the compile knew, by its options and example runs: batch dimensions, shapes, merge
+/// rules.
 void copyRunFacts(const Plan &plan, Signature &signature) {
   signature.batchSymbolic = plan.signature.batchSymbolic;
   signature.batchSize = plan.signature.batchSize;
   for (size_t i = 0; i < signature.inputs.size() && i < plan.signature.inputs.size(); ++i) {
     signature.inputs[i].batchDim = plan.signature.inputs[i].batchDim;
     signature.inputs[i].parts = plan.signature.inputs[i].parts;
+    signature.inputs[i].givenWhole = plan.signature.inputs[i].givenWhole;
     signature.inputs[i].tensor = plan.signature.inputs[i].tensor;
     signature.inputs[i].written |= plan.signature.inputs[i].written;
   }

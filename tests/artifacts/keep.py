@@ -75,16 +75,49 @@ class Trained(nn.Module):
         return functional.cross_entropy(functional.linear(hidden, self.embedding.weight), target)
 
 
+class Parts(nn.Module):
+    """An argument of which each micro-batch gets one part cut and another whole."""
+
+    def __init__(self):
+        super().__init__()
+        self.trained = Trained()
+
+    def forward(self, batch: Dict[str, Tensor], target: Tensor) -> Tensor:
+        return self.trained(batch["ids"], target) * batch["factors"].prod()
+
+
+class Whole(nn.Module):
+    """An argument that each micro-batch gets whole."""
+
+    def __init__(self):
+        super().__init__()
+        self.trained = Trained()
+
+    def forward(self, ids: Tensor, factors: Tensor, target: Tensor) -> Tensor:
+        return self.trained(ids, target) * factors.prod()
+
+
 KEPT = {"v1-mlp": (Mlp, lambda: (torch.randn(6, 16),), "b,c", []),
         "v1-tied": (Tied, lambda: (torch.randint(40, (6, 5)),), "first,second", ["--tied", "transmit"]),
         "v1.1-residual": (Residual, lambda: (torch.randn(6, 16),), "second,head", ["--keep-eval", "drop"]),
         "v1.2-residual": (Residual, lambda: (torch.randn(6, 16),), "second,head", ["--keep-eval", "drop"])}
-TRAINED = {"v1.3-training": (Trained, lambda: (torch.randint(12, (6,)), torch.randint(12, (6,))), "first,second", ["--train", "--evaluation", "--cost", "analytic"])}
+TRAINED = {"v1.3-training": (Trained, lambda: (torch.randint(12, (6,)), torch.randint(12, (6,))), "first,second", []),
+           "v1.4-training": (Parts, lambda: ({"ids": torch.randint(12, (6,)), "factors": torch.rand(3) + 1}, torch.randint(12, (6,))),
+                             "trained.first,trained.second", ["--batch-dim", "batch.factors=none"]),
+           "v1.5-training": (Whole, lambda: (torch.randint(12, (6,)), torch.rand(3) + 1, torch.randint(12, (6,))), "trained.first,trained.second",
+                             ["--batch-dim", "factors=none"])}
 
 
 def compiled(folder, cuts, options):
     subprocess.run([os.path.join(os.environ["PIPEC_BIN"], "pipe-compile"), str(folder / "model.pt"), "--at", cuts, "--inputs", str(folder / "inputs.pt"),
                     *options, "-o", str(folder / "model.pipe")], check=True)
+
+
+def halves(value):
+    """What two micro-batches get of a value of the batch: a half of each tensor of 6 samples, others whole."""
+    if isinstance(value, dict):
+        return [dict(zip(value, parts)) for parts in zip(*map(halves, value.values()))]
+    return value.tensor_split(2) if len(value) == 6 else [value, value]
 
 
 def keepTraining(name, folder):
@@ -96,14 +129,14 @@ def keepTraining(name, folder):
     torch.set_num_threads(1)
     model = torch.jit.load(str(folder / "model.pt")).train()
     with torch.jit.optimized_execution(False):
-        for part in zip(*(value.tensor_split(2) for value in values)):
-            model(*part).backward(torch.tensor(part[0].shape[0] / values[0].shape[0]))
+        for part in zip(*map(halves, values)):
+            model(*part).backward(torch.tensor(0.5))
         gradients = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
         torch.optim.SGD(model.parameters(), 0.1).step()
         with torch.no_grad():
             loss = model.eval()(*values).item()
     torch.save({"gradients": gradients, "state": model.state_dict(), "eval_loss": loss}, folder / "expected.pt")
-    compiled(folder, cuts, options)
+    compiled(folder, cuts, ["--train", "--evaluation", "--cost", "analytic", *options])
 
 
 def main(name, directory):

@@ -88,6 +88,7 @@ llvm::Error solve(const std::string &path) {
     return instance.takeError();
   PartitionOptions options;
   options.seconds = seconds;
+  options.byClock = true;
   std::clock_t before = std::clock();
   llvm::Expected<PartitionResult> result = partitionContiguous(instance->problem, options);
   double cpu = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;

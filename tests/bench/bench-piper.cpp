@@ -40,7 +40,7 @@ llvm::Error solve(const HybridProblem &instance, const std::string &name, int64_
   problem.devices = devices;
   problem.memory = memory * (1 << 30);
   const std::clock_t before = std::clock();
-  llvm::Expected<HybridPlan> plan = planHybrid(problem);
+  llvm::Expected<HybridPlan> plan = planHybrid(problem, {.seconds = 600});
   const double cpu = double(std::clock() - before) / CLOCKS_PER_SEC;
   const std::string what = fmt::format("{} k={} {} GiB", name, devices, gib.str());
   if (!plan) {

@@ -228,6 +228,12 @@ class Source(Against):
         self.check(0, "draws.pipe", "training.pt")
         self.check(DAMAGED, "draws.pipe", "net.pt", "aten::dropout")
 
+    def testAnArgumentGivenWhole(self):
+        """The plan says what the user said of an argument: the model's file does not know it."""
+        self.compiled("net.pt", "whole.pipe", "--at", "b,c", "--inputs", "f32[2,8]", "--batch-dim", "x=none")
+        self.assertTrue(e2e.plan("whole.pipe")["signature"]["inputs"][0]["given_whole"])
+        self.check(0, "whole.pipe", "net.pt")
+
     def testRealModels(self):
         for name in ("resnet50", "unet", "lstm", "gpt2", "t5"):
             with self.subTest(model=name):

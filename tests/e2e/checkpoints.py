@@ -454,14 +454,12 @@ class Checkpoints(e2e.Case):
     def testKilledAtEveryWrite(self):
         """kill -9 before each call that writes a checkpoint, and a disk that is full from there on: the newest checkpoint that is
         there is whole, and the run that follows ends with the bits of one that was never stopped."""
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", "stop.so", str(e2e.SOURCE / "tests" / "support" / "stop_at_write.c"), "-ldl"],
-                       check=True)
         pipe, _ = self.everything(2)
         artifact = e2e.files(pipe)
         run = ["--data", "data.pt", "--batch", 10, "--microbatches", 1, "--optimizer", "adam", "--steps"]
         self.train(pipe, *run, 1, "--checkpoint", self.fresh("first"))
         shutil.copytree("first", self.fresh("c"))
-        preload = {"LD_PRELOAD": str(Path("stop.so").resolve()), "STOP_COUNT": str(Path("count").resolve())}
+        preload = {**e2e.preloading(e2e.BIN / "pipe-run", "stop_at_write"), "STOP_COUNT": str(Path("count").resolve())}
         more = [*run, 3, "--checkpoint", "c", "--checkpoint-every", 1, "--keep", 1, "--resume=auto"]
         self.train(pipe, *more, env=preload)
         expected, calls = torch.load("state.pt"), int(Path("count").read_text())
@@ -485,8 +483,7 @@ class Checkpoints(e2e.Case):
     def testFullDisk(self):
         """Exit code 8 with the free bytes; nothing of the unfinished checkpoint stays."""
         pipe, _ = self.everything(2)
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", "stop.so", str(e2e.SOURCE / "tests" / "support" / "stop_at_write.c"), "-ldl"], check=True)
-        environment = {"LD_PRELOAD": str(Path("stop.so").resolve()), "STOP_AT": "4", "STOP_ERROR": "28"}
+        environment = {**e2e.preloading(e2e.BIN / "pipe-run", "stop_at_write"), "STOP_AT": "4", "STOP_ERROR": "28"}
         run = ["--inputs", "micro.pt", "--microbatches", 1, "--optimizer", "adam", "--steps", 1]
         done = self.pipec(IO, "pipe-run", pipe, "--train", *run, "--checkpoint", self.fresh("c"), env=environment, saying=["--checkpoint: ", "No space left on device",
                           "bytes are free there"])

@@ -39,6 +39,16 @@ def run(tool, *arguments, env=None, cwd=None, timeout=300, before=None):
     return Result(done.returncode, done.stdout, done.stderr)
 
 
+def preloading(program, name):
+    """The environment that loads tests/support/NAME.c before a program. The address sanitizer refuses to start unless its own library,
+    if the program has one, comes before all others."""
+    library = Path(f"{name}.so").resolve()
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(library), str(SOURCE / "tests" / "support" / f"{name}.c"), "-ldl"], check=True)
+    needed = subprocess.run(["ldd", str(program)], stdout=subprocess.PIPE, text=True, check=True).stdout
+    sanitizers = re.findall(r"lib(?:asan|clang_rt\.asan)\S* => (\S+)", needed)
+    return {"LD_PRELOAD": " ".join([*sanitizers, str(library)])}
+
+
 class Case(unittest.TestCase):
     """A test case that says what a command printed when it did something else than expected."""
 

@@ -16,8 +16,13 @@ REFUSED = sorted(path.parent for path in (e2e.SOURCE / "tests" / "artifacts" / "
 
 class Kept(e2e.Case):
     def testThereAreSome(self):
+        """Of each format, as the folder's name says."""
         self.assertIn("v1-mlp", [folder.name for folder in INFERRED])
         self.assertIn("v1.3-training", [folder.name for folder in TRAINED])
+        minors = {folder.name: e2e.plan(folder / "model.pipe")["format_version"]["minor"] for folder in KEPT}
+        self.assertLessEqual(set(range(6)), set(minors.values()))
+        for name, minor in minors.items():
+            self.assertEqual(name.split("-")[0], f"v1.{minor}" if minor else "v1")
 
     def testTheyAreSmall(self):
         """They stay in the tree for ever."""

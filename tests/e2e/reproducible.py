@@ -52,9 +52,6 @@ class Reproducible(e2e.Case):
 
     def testClockAndFolders(self):
         """Another clock, that even runs backwards, and folders that list their files in another order."""
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", "other_machine.so",
-                        str(e2e.SOURCE / "tests" / "support" / "other_machine.c"), "-ldl"], check=True)
-        other = {"LD_PRELOAD": str(Path("other_machine.so").resolve())}
         Path("listed").mkdir()
         for name in ("a", "b", "c"):
             (Path("listed") / name).touch()
@@ -64,10 +61,10 @@ class Reproducible(e2e.Case):
             return json.loads(subprocess.run([sys.executable, "-c", program], env={**os.environ, **environment}, stdout=subprocess.PIPE,
                                              check=True).stdout)
 
-        (here, now), (there, then) = seen({}), seen(other)
+        (here, now), (there, then) = seen({}), seen(e2e.preloading(sys.executable, "other_machine"))
         self.assertEqual(here, there[::-1])  # the other machine is another
         self.assertGreater(now - then, 39 * 86400)
-        self.compiled(MODEL, "other-machine.pipe", *OPTIONS, INPUTS, env=other)
+        self.compiled(MODEL, "other-machine.pipe", *OPTIONS, INPUTS, env=e2e.preloading(e2e.BIN / "pipe-compile", "other_machine"))
         self.sameAsFirst("other-machine.pipe")
 
     def testSurroundings(self):

@@ -61,7 +61,7 @@ TEST_P(PartitionInstances, optimumIsFoundAndProved) {
       readInstance(std::string(source) + "/tests/support/partition/" + known.name + ".json");
   ASSERT_TRUE(bool(instance)) << describe(instance.takeError()).message;
   PartitionOptions options;
-  options.seconds = 600;
+  options.seconds = kUnlimited;
   llvm::Expected<PartitionResult> found = partitionContiguous(instance->problem, options);
   ASSERT_TRUE(bool(found)) << describe(found.takeError()).message;
   const double best = known.bottleneck;

@@ -298,14 +298,14 @@ TEST(Partition, whatOnlyFollowsAnotherDoesNotMultiplyTheSearch) {
   EXPECT_LE(found->bottleneck, list->bottleneck * (1 + 1e-9));
 }
 
-TEST(Partition, stopsAtItsTimeLimitWithABound) {
-  // 12 parallel lists of 12: 13^12 ideals.
+/// Lists of 12 nodes side by side, for 5 devices: 13^lists ideals.
+PartitionProblem parallelLists(uint32_t lists) {
   std::mt19937 random(2);
   PartitionProblem problem;
   problem.kinds.resize(1);
   problem.kinds[0].count = 5;
   problem.time.resize(1);
-  for (uint32_t node = 0; node < 144; ++node) {
+  for (uint32_t node = 0; node < 12 * lists; ++node) {
     problem.time[0].push_back(1 + random() % 100);
     problem.memory.push_back(1);
     problem.outCost.push_back(random() % 30);
@@ -313,8 +313,31 @@ TEST(Partition, stopsAtItsTimeLimitWithABound) {
       problem.edges.emplace_back(node - 1, node);
   }
   problem.order = problem.edges;
+  return problem;
+}
+
+/// The limit counts work, so what is found and proved does not depend on the machine.
+TEST(Partition, stopsAtItsLimitOfWorkWithABound) {
+  const PartitionProblem problem = parallelLists(3);
   PartitionOptions options;
-  options.seconds = 0.5;
+  options.seconds = 0.001; // one question, about 1,000 of 2,197 ideals
+  llvm::Expected<PartitionResult> found = partitionContiguous(problem, options);
+  ASSERT_TRUE(bool(found)) << describe(found.takeError()).message;
+  EXPECT_FALSE(found->proved);
+  EXPECT_TRUE(contiguous(problem, found->device));
+  EXPECT_EQ(found->bottleneck, 427);
+  EXPECT_NEAR(found->lowerBound, 373.2, 1e-9);
+  options.seconds = kUnlimited;
+  llvm::Expected<PartitionResult> best = partitionContiguous(problem, options);
+  ASSERT_TRUE(bool(best)) << describe(best.takeError()).message;
+  EXPECT_TRUE(best->proved);
+  EXPECT_EQ(best->bottleneck, 397);
+}
+
+TEST(Partition, stopsAtItsLimitOfMemoryWithABound) {
+  const PartitionProblem problem = parallelLists(12);
+  PartitionOptions options;
+  options.seconds = kUnlimited;
   options.bytes = 16 << 20;
   llvm::Expected<PartitionResult> found = partitionContiguous(problem, options);
   ASSERT_TRUE(bool(found)) << describe(found.takeError()).message;

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <pthread.h>
+#include <set>
 #include <string>
 #include <thread>
 #include <unistd.h>
@@ -119,7 +120,10 @@ void waitIfStopping() {
 }
 
 // The signal thread may be reading the last promise: texts live as long as the process.
-GracefulStop::GracefulStop(const std::string &promise) { promised = new std::string(promise); }
+GracefulStop::GracefulStop(const std::string &promise) {
+  static std::set<std::string> &texts = *new std::set<std::string>;
+  promised = &*texts.insert(promise).first;
+}
 GracefulStop::~GracefulStop() { promised = nullptr; }
 
 bool GracefulStop::isAsked() const { return asked != 0; }
