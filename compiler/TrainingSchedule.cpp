@@ -26,9 +26,11 @@ constexpr int64_t kMicroBatchesPerRank = 2; // as planTraining
 
 std::vector<ExpectedCosts> expectedCosts(const PlannedTraining &planned) {
   std::vector<ExpectedCosts> costs;
-  for (const PlannedStage &stage : planned.stages)
-    costs.push_back({stage.costs.forward, stage.costs.inputGrad, stage.costs.weightGrad,
-                     stage.costs.heldByForward, stage.costs.freedByInputGrad});
+  for (size_t s = 0; s < planned.stages.size(); ++s) {
+    const StageCosts &stage = planned.stages[s].costs;
+    costs.push_back({stage.forward, stage.inputGrad, stage.weightGrad, stage.heldByForward,
+                     stage.freedByInputGrad, planned.costs.optimize[s]});
+  }
   return costs;
 }
 
@@ -40,8 +42,10 @@ llvm::Expected<Schedule> trainingSchedule(const CompileOptions &options,
   TRY(checkListed(options.recompute, stages));
   plan.training->recomputeExceptLast =
       options.recompute.choice == RecomputeChoice::ExceptLast && !plan.training->recompute.empty();
-  if (planned)
+  if (planned) {
     plan.training->costs = expectedCosts(*planned);
+    plan.training->samples = planned->samples;
+  }
   if (givenTable(options)) // ranks and micro-batches follow from it
     return defaultSchedule(options, plan);
   plan.scheduleName = kUsual;

@@ -45,14 +45,6 @@ struct StageModule::Impl {
 /// For prim::fork. LibTorch's own launcher hands the call to a pool of threads.
 static void runHere(std::function<void()> call) { call(); }
 
-/// The next micro-batch would walk back into this one, whose graph is gone then.
-static bool hasGraph(const c10::IValue &value) {
-  bool has = false;
-  forEachTensor(value,
-                [&](const at::Tensor &tensor) { has |= tensor.defined() && !tensor.is_leaf(); });
-  return has;
-}
-
 llvm::Error StageModule::Impl::checkReady(size_t inputs) const {
   if (inputs != plan.inputs.size())
     return failf(ExitCode::Other, "expected {} inputs, got {}", plan.inputs.size(), inputs);
@@ -83,6 +75,7 @@ llvm::Expected<std::vector<c10::IValue>> StageModule::Impl::run(jit::Stack stack
   for (size_t i = 0; i < stack.size(); ++i)
     if (auto state = plan.outputs[i].state)
       attributes[*state] = stack[i];
+  // The next micro-batch would walk back into this one, whose graph is gone then.
   for (size_t i = 0; i < plan.attributes.size(); ++i)
     if (plan.attributes[i].written && hasGraph(attributes[i]))
       return refuseWith(Refusal::StateWithGradient, plan.attributes[i].name);

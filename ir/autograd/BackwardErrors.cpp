@@ -1,6 +1,8 @@
 #include "ir/autograd/BackwardErrors.h"
 
 #include "ir/NodeInfo.h"
+#include "ir/Refusals.h"
+#include "ir/values/MapTensors.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <torch/csrc/jit/api/module.h>
@@ -12,7 +14,8 @@ namespace pipec {
 
 namespace {
 
-constexpr llvm::StringLiteral kWrittenOver = "has been modified by an inplace operation";
+constexpr llvm::StringLiteral kWrittenOver = "has been modified by an inplace operation",
+                              kAgain = "backward through the graph a second time";
 
 /// The node that made the value, in
 ///   [CPUFloatType [6, 4]], which is output 0 of TanhBackward0, is at version 1; expected ...
@@ -41,6 +44,14 @@ std::string onlyPlaceOf(llvm::StringRef name, const torch::jit::Module &model) {
   return places.size() == 1 ? *places.begin() : "";
 }
 
+/// The first attribute whose value has a graph; empty: there is none.
+std::string stateWithGraph(const torch::jit::Module &model) {
+  for (const auto &[name, value] : model.named_attributes(/*recurse=*/true))
+    if (!value.isModule() && hasGraph(value))
+      return name;
+  return "";
+}
+
 } // namespace
 
 /// The messages are
@@ -65,6 +76,9 @@ llvm::Error explainBackward(llvm::Error error, const torch::jit::Module *model) 
   if (!error)
     return error;
   ErrorText text = describe(std::move(error));
+  if (model && llvm::StringRef(text.message).contains(kAgain))
+    if (const std::string state = stateWithGraph(*model); !state.empty())
+      return refuseWith(Refusal::StateWithGradient, state);
   auto placeOf = [&](llvm::StringRef name) {
     return model && !name.empty() ? onlyPlaceOf(name, *model) : std::string();
   };

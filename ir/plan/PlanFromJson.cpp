@@ -298,7 +298,11 @@ TrainingPlan trainingFrom(JsonObject object) {
                                  stage.kept, pending));
         stage.freedByInputGrad = stage.kept - pending;
       }
+      if (costs.has("optimizer_ns"))
+        stage.optimizer = costs.integer("optimizer_ns");
     });
+  if (object.has("samples"))
+    training.samples = object.integer("samples");
   object.finish();
   return training;
 }

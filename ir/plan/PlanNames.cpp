@@ -196,7 +196,16 @@ static bool hasPendingBytes(const Plan &plan) {
          });
 }
 
+static bool countsTheUpdate(const Plan &plan) {
+  return plan.training && (plan.training->samples > 0 ||
+                           llvm::any_of(plan.training->costs, [](const ExpectedCosts &costs) {
+                             return costs.optimizer > 0;
+                           }));
+}
+
 int64_t minorOf(const Plan &plan) {
+  if (countsTheUpdate(plan))
+    return 7;
   if (hasPendingBytes(plan))
     return 6;
   if (llvm::any_of(plan.signature.inputs, [](const InputSpec &input) { return input.givenWhole; }))

@@ -210,6 +210,8 @@ Value expectedValue(const ExpectedCosts &costs) {
                 {"freed_by_input_grad_bytes", std::max<int64_t>(0, costs.freedByInputGrad)}};
   if (costs.freedByInputGrad < 0)
     object["pending_bytes"] = costs.kept - costs.freedByInputGrad;
+  if (costs.optimizer > 0)
+    object["optimizer_ns"] = costs.optimizer;
   return object;
 }
 
@@ -222,6 +224,8 @@ Value trainingValue(const TrainingPlan &training) {
     object["recompute_except_last"] = true;
   if (!training.costs.empty())
     object["costs"] = listOf(training.costs, expectedValue);
+  if (training.samples > 0)
+    object["samples"] = training.samples;
   if (training.count)
     object["count"] = number(*training.count);
   return object;

@@ -100,8 +100,11 @@ private:
       return bad("training: costs: expected {} stages, got {}", plan_.stages.size(),
                  training_.costs.size());
     for (const ExpectedCosts &costs : training_.costs)
-      if (costs.forward < 0 || costs.inputGrad < 0 || costs.weightGrad < 0 || costs.kept < 0)
+      if (costs.forward < 0 || costs.inputGrad < 0 || costs.weightGrad < 0 || costs.kept < 0 ||
+          costs.optimizer < 0)
         return bad("training: costs: expected no negative times and bytes");
+    if (training_.samples < 0)
+      return bad("training: samples: expected none or more, got {}", training_.samples);
     return llvm::Error::success();
   }
 

@@ -26,6 +26,13 @@ std::vector<at::Tensor> tensorsIn(const c10::IValue &value) {
   return tensors;
 }
 
+bool hasGraph(const c10::IValue &value) {
+  bool has = false;
+  forEachTensor(value,
+                [&](const at::Tensor &tensor) { has |= tensor.defined() && !tensor.is_leaf(); });
+  return has;
+}
+
 c10::IValue mapTensors(const c10::IValue &value,
                        llvm::function_ref<at::Tensor(const at::Tensor &)> map) {
   if (value.isTensor())

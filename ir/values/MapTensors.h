@@ -13,6 +13,8 @@ namespace pipec {
 void forEachTensor(const c10::IValue &value, llvm::function_ref<void(const at::Tensor &)> visit);
 /// All of them, in that order.
 std::vector<at::Tensor> tensorsIn(const c10::IValue &value);
+/// Whether one of them was computed from a tensor with a gradient.
+bool hasGraph(const c10::IValue &value);
 /// A copy of the tree with every tensor replaced by the result of `map`; containers keep their
 /// types.
 c10::IValue mapTensors(const c10::IValue &value,

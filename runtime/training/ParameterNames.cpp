@@ -17,11 +17,11 @@ llvm::Expected<std::vector<bool>> matching(llvm::StringRef pattern, llvm::String
     result.push_back(llvm::any_of(all, [&](const std::string &name) { return glob->match(name); }));
   if (llvm::is_contained(result, true))
     return result;
-  return makeError(
-      ExitCode::Usage,
-      fmt::format("{}: expected names of parameters, got {}", option.str(), pattern.str()),
-      names.empty() ? "the model has no parameters that are trained"
-                    : "the first parameter is " + names.front().front());
+  return makeError(ExitCode::Usage,
+                   fmt::format("{}: expected names of parameters, got {}", option.str(),
+                               pattern.empty() ? "an empty name" : pattern.str()),
+                   names.empty() ? "the model has no parameters that are trained"
+                                 : "the first parameter is " + names.front().front());
 }
 
 llvm::Expected<std::vector<bool>> frozen(const std::vector<std::string> &patterns,

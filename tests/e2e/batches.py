@@ -479,6 +479,7 @@ class Batches(e2e.Case):
         self.refused(2, "--merge: expected a result of the model (0, 1, 2, 3, 4, 5), got y", *how, "y=sum")
         self.refused(2, "--merge 1=concat:0: concat is for tensors with dimensions, got a single number", *how, "1=concat:0")
         self.refused(2, "--merge: expected PATH=concat:K, ", *how, "1=most")
+        self.refused(2, ['--merge: expected something on both sides of each comma, got "1=sum,"', "help: pass 1=sum"], *how, "1=sum,")
         self.refused(2, "--merge 5=mean: a mean is of floats, got int64", *how, "5=mean")
 
     def decode(self, name, steps, tree):

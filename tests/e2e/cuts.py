@@ -117,9 +117,11 @@ class At(Cuts):
 
     def testNamesThatAreNone(self):
         model = self.save(odd_models.SharedBlock)
-        for name in ("block#", "block#0", "block#02", "block#x", "#2", "block.", ".block", "block#2.", "between,,last"):
+        for name in ("block#", "block#0", "block#02", "block#x", "#2", "block.", ".block", "block#2."):
             with self.subTest(name=name):
                 self.refused(2, "--at: expected a module as encoder.layers.6", "pipe-compile", model, "--at", name, "-o", "never.pipe")
+        self.refused(2, ['--at: expected something on both sides of each comma, got "between,,last"', "help: pass between,last"], "pipe-compile", model,
+                     "--at", "between,,last", "-o", "never.pipe")
 
     def testModuleWithoutOperators(self):
         model = self.save(odd_models.Identities)

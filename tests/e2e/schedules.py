@@ -198,6 +198,9 @@ class Schedules(e2e.Case):
         Path("both.json").write_text(json.dumps({"schema_version": 1, "stages": [stage]}))
         self.refused(2, "stages[0].pending_bytes: expected it without freed_by_input_grad_bytes, got both", "pipe-schedule", "split.csv", "--costs", "both.json")
 
+    def testAnEmptyName(self):
+        self.refused(2, ['NAME|FILE: expected something on both sides of each comma, got "1f1b,"', "help: pass 1f1b"], "pipe-schedule", "1f1b,", "--ranks", 2)
+
     def testPrograms(self):
         for name in self.names:
             self.document(name, *SHAPE, "--program", "program.txt", "--force")

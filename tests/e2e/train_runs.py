@@ -345,6 +345,8 @@ class TrainRuns(e2e.Case):
         self.sameBits(states[0][1], states[1][1], "gradients")
         self.refused(USAGE, ["--freeze: expected names of parameters, got wrods", "the first parameter is words.weight"], "pipe-run", pipe, "--train",
                      "--inputs", batch, "--freeze", "wrods")
+        self.refused(USAGE, ['--freeze: expected something on both sides of each comma, got "words.*,"', "help: pass words.*"], "pipe-run", pipe, "--train",
+                     "--inputs", batch, "--freeze", "words.*,")
         module = torch.jit.load(model)
         for parameter in module.parameters():
             parameter.requires_grad_(False)
@@ -398,6 +400,7 @@ class TrainRuns(e2e.Case):
         train = ("pipe-run", pipe, "--train", "--inputs", batch)
         self.refused(USAGE, ["--group: expected --optimizer with it, got none"], *train, "--group", "*.bias,lr=0")
         self.refused(USAGE, ["--group: expected names of parameters, got nothing*", f"the first parameter is {names[0]}"], *train, *SGD, "--group", "nothing*,lr=0")
+        self.refused(USAGE, ["--group: expected names of parameters, got an empty name"], *train, *SGD, "--group", ",lr=0")
         self.refused(USAGE, ["--group: expected a parameter of its own for *.bias, got none", "the first group that matches"], *train, *SGD,
                      "--group", "*,lr=0", "--group", "*.bias,lr=1")
         self.refused(USAGE, ["--group: expected settings of sgd: lr, momentum", 'got "beta1=0"'], *train, *SGD, "--group", "*.bias,beta1=0")

@@ -66,7 +66,8 @@ const Free kFree[] = {
 
 /// The same for the parts of a training plan that say what is trained, and how.
 const Free kFreeOfTrainings[] = {
-    {"training[.]costs.*", "estimates: schedules are planned with them, and reports say them"},
+    {"training[.](costs.*|samples)",
+     "estimates: schedules are planned with them, and reports say them"},
     {"training[.]why_whole.*", "a stage that could split its backward runs it whole"},
     {"training[.]recompute.*", "costs time and saves memory"},
     {"training[.]parameters[[][0-9]+[]]", "the order of gradients in reports and of their norm"},

@@ -68,6 +68,12 @@ TEST(CommandLine, saysWhatIsWrong) {
       {{"m", "--stages", "--json"}, "--stages: expected a value, got --json"},
       {{"m", "--stages", "1", "--stages", "2"}, "--stages: expected one value, got two"},
       {{"m", "--json=maybe"}, "--json: expected true or false, got \"maybe\""},
+      {{"m", "--at", "a,"},
+       "--at: expected something on both sides of each comma, got \"a,\"\npass a"},
+      {{"m", "--at=,a,,b"},
+       "--at: expected something on both sides of each comma, got \",a,,b\""
+       "\npass a,b"},
+      {{"m", "--at", ","}, "--at: expected something on both sides of each comma, got \",\""},
       {{"m", "-o"}, "-o: expected a value, got none"},
       {{"m", "-o", ""}, "-o: expected a value, got none"},
       {{""}, "MODEL: expected a name, got an empty one"},

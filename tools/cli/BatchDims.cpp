@@ -2,7 +2,9 @@
 
 #include "ir/plan/PlanNames.h"
 #include "ir/support/ShownText.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/StringRef.h"
+#include "tools/cli/CommandLine.h"
 
 namespace pipec {
 
@@ -43,8 +45,10 @@ static std::vector<std::string> splitOutsideQuotes(llvm::StringRef text) {
 
 llvm::Expected<Merges> parseMerges(llvm::ArrayRef<std::string> texts) {
   Merges result;
-  for (const std::string &text : texts)
-    for (const std::string &part : splitOutsideQuotes(text)) {
+  for (const std::string &text : texts) {
+    const std::vector<std::string> parts = splitOutsideQuotes(text);
+    TRY(expectNoneEmpty("--merge", text, std::vector<llvm::StringRef>(parts.begin(), parts.end())));
+    for (const std::string &part : parts) {
       auto [path, value] = llvm::StringRef(part).rsplit('=');
       const std::optional<MergeRule> rule = parseMergeRule(value);
       if (path.empty() || !rule)
@@ -54,6 +58,7 @@ llvm::Expected<Merges> parseMerges(llvm::ArrayRef<std::string> texts) {
                      part);
       result.emplace_back(path.str(), *rule);
     }
+  }
   return result;
 }
 

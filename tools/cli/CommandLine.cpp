@@ -42,6 +42,15 @@ bool takesOneValue(const llvm::cl::Option &option) {
          option.getNumOccurrencesFlag() == llvm::cl::Required;
 }
 
+/// The value of an option that takes a list.
+llvm::Error checkList(const llvm::cl::Option &option, llvm::StringRef value) {
+  if (!(option.getMiscFlags() & llvm::cl::CommaSeparated))
+    return llvm::Error::success();
+  llvm::SmallVector<llvm::StringRef, 8> entries;
+  value.split(entries, ',');
+  return expectNoneEmpty(spelledOption(option.ArgStr), value, entries);
+}
+
 /// Checks the arguments from left to right, as llvm::cl does.
 class ArgumentCheck {
 public:
@@ -83,9 +92,12 @@ private:
         return failf(ExitCode::Usage, "{}: expected true or false, got \"{}\"", spelledOption(name),
                      value.str());
     }
-    if (hasValue || found->getValueExpectedFlag() != llvm::cl::ValueRequired)
+    if (hasValue)
+      return checkList(*found, value);
+    if (found->getValueExpectedFlag() != llvm::cl::ValueRequired)
       return llvm::Error::success();
-    return separateValue(name);
+    TRY(separateValue(name));
+    return checkList(*found, arguments_[at_]);
   }
 
   /// The value of "--name" is the next argument, unless that is an option itself.
@@ -180,6 +192,19 @@ bool asksFor(llvm::ArrayRef<const char *> arguments, llvm::StringRef option) {
       return true;
   }
   return false;
+}
+
+llvm::Error expectNoneEmpty(const std::string &option, llvm::StringRef text,
+                            llvm::ArrayRef<llvm::StringRef> entries) {
+  std::vector<llvm::StringRef> others;
+  llvm::copy_if(entries, std::back_inserter(others),
+                [](llvm::StringRef it) { return !it.empty(); });
+  if (others.size() == entries.size())
+    return llvm::Error::success();
+  return makeError(ExitCode::Usage,
+                   fmt::format("{}: expected something on both sides of each comma, got \"{}\"",
+                               option, text.str()),
+                   others.empty() ? "" : "pass " + llvm::join(others, ","));
 }
 
 llvm::Error within(const IntegerOption &option, int64_t least, int64_t most) {

@@ -49,7 +49,7 @@ llvm::Expected<std::string> drawSchedule(const Artifact &artifact, const Schedul
       "{}\n  step {}, bubble {:.1f} %, lower bound {}: predicted from {}\n",
       drawTimeChart(rows, timing, {100, usesColour(toStdout()), "--html FILE draws every name"}),
       formatDuration(timing.makespan), 100 * timing.bubbleMakespan(),
-      formatDuration(timed.lowerBound), sourceOfTimes(timed));
+      formatDuration(timed.lowerBound), sourceOfTimes(artifact.plan, timed));
 }
 
 llvm::Expected<std::string> pageOf(const Artifact &artifact, const Schedule &rows,

@@ -156,7 +156,7 @@ private:
           "Prediction for {}: a step takes {}; the lower bound for these stages on these ranks is "
           "{}. Times are from {}; transfers are between threads of one process.",
           microBatches(), formatDuration(timing.makespan), formatDuration(timing_.lowerBound),
-          sourceOfTimes(timing_)));
+          sourceOfTimes(plan_, timing_)));
     else
       note("This plan has no costs, so every stage is drawn with one step and transfers take no "
            "time. Compile with <code>--cost</code> to see predicted times.");

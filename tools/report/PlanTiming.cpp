@@ -10,6 +10,8 @@
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <cmath>
+
 namespace pipec {
 
 int64_t forwardNs(const StagePlan &stage) {
@@ -35,16 +37,43 @@ std::vector<StageCosts> trainingCosts(const Plan &plan) {
   return stages;
 }
 
+/// Of the micro-batch that the costs are of, which may be larger than the example's. Weights keep
+/// their size.
+std::vector<int64_t> channelBytes(const Plan &plan) {
+  const int64_t samples = plan.training->samples, ofExample = plan.signature.batchSize;
+  const double share =
+      samples > 0 && ofExample > 0 ? double(samples) / double(ofExample) : 1; // as the planner's
+  std::vector<int64_t> bytes;
+  for (const Channel &channel : plan.channels) {
+    const auto ofExampleBytes = double(channel.tensor.bytes);
+    bytes.push_back(channel.kind == Channel::Kind::Weight
+                        ? channel.tensor.bytes
+                        : static_cast<int64_t>(std::ceil(ofExampleBytes * share - 1e-6)));
+  }
+  return bytes;
+}
+
+/// The planner counts it, and plans have it since 1.7.
+std::string updateText(const TrainingPlan &training) {
+  const bool isCounted =
+      llvm::any_of(training.costs, [](const ExpectedCosts &costs) { return costs.optimizer > 0; });
+  return isCounted ? ", with an update by AdamW"
+                   : ", without the optimizer, whose time this plan does not have";
+}
+
 } // namespace
 
-std::string sourceOfTimes(const PlanTiming &timing) {
-  if (timing.atOnce == 0)
-    return "the analytic cost model";
-  if (timing.atOnce == 1)
-    return "the times in costs.json";
-  return fmt::format("measured times, assuming that {} ranks always run at once (the compile "
-                     "report counts a stage as faster while other ranks wait)",
-                     timing.atOnce);
+std::string sourceOfTimes(const Plan &plan, const PlanTiming &timing) {
+  std::string text = timing.atOnce == 0   ? "the analytic cost model"
+                     : timing.atOnce == 1 ? "the times in costs.json"
+                                          : fmt::format("measured times, assuming that {} ranks "
+                                                        "always run at once",
+                                                        timing.atOnce);
+  if (plan.training)
+    return text + updateText(*plan.training);
+  if (timing.atOnce > 1)
+    text += " (the compile report counts a stage as faster while other ranks wait)";
+  return text;
 }
 
 llvm::Expected<PlanTiming> timePlan(const Plan &plan, const Schedule &schedule,
@@ -62,6 +91,9 @@ llvm::Expected<PlanTiming> timePlan(const Plan &plan, const Schedule &schedule,
     shape.norm = false; // as in the planner's step
     result.known = !plan.training->costs.empty();
     costs.stages = trainingCosts(plan);
+    costs.channelBytes = channelBytes(plan);
+    for (const ExpectedCosts &stage : plan.training->costs)
+      costs.optimize.push_back(stage.optimizer);
   } else {
     result.known = llvm::any_of(plan.stages, [](const StagePlan &s) { return forwardNs(s) > 0; });
     for (const StagePlan &stage : plan.stages)

@@ -23,11 +23,13 @@ struct PlanTiming {
 /// The time of a stage's forward, as its compile estimated it; 0: no estimate.
 int64_t forwardNs(const StagePlan &stage);
 
-/// The basis of the times: "measured costs, as if 2 ranks were at work all the time (...)".
-std::string sourceOfTimes(const PlanTiming &timing);
+/// The basis of the times: "measured times, assuming that 2 ranks always run at once (...)", and of
+/// a training, whether its optimizer is counted.
+std::string sourceOfTimes(const Plan &plan, const PlanTiming &timing);
 
 /// Simulates the artifact's schedule, at most its first `mostMicroBatches`, as a program. A
-/// transfer takes the time that threads of one process need to hand a value over. Errors:
+/// transfer takes the time that threads of one process need to hand a value over: without
+/// --cluster, that is the planner's step of a training. Errors:
 /// BadArtifact for a schedule that does not fit the plan.
 llvm::Expected<PlanTiming> timePlan(const Plan &plan, const Schedule &schedule,
                                     int64_t mostMicroBatches);

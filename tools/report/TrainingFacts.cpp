@@ -157,11 +157,11 @@ void printTrainingFacts(llvm::raw_ostream &out, const Plan &plan, const Schedule
     out << sentence << '\n';
   out << lossText(plan) << '\n';
   if (timing.known) {
-    out << fmt::format("expected: {} per step, {:.0f} % idle; lower bound {} (gap {:.1f} %); "
-                       "predicted from {}\n",
-                       formatDuration(timing.timing.makespan), 100 * timing.timing.bubbleMakespan(),
-                       formatDuration(timing.lowerBound), 100 * gapOf(timing),
-                       sourceOfTimes(timing));
+    out << fmt::format(
+        "expected: {} per step, {:.0f} % idle; lower bound with these stages {} (gap "
+        "{:.1f} %); predicted from {}; transfers are between threads of one process\n",
+        formatDuration(timing.timing.makespan), 100 * timing.timing.bubbleMakespan(),
+        formatDuration(timing.lowerBound), 100 * gapOf(timing), sourceOfTimes(plan, timing));
     for (size_t r = 0; r < timing.inFlight.size(); ++r)
       out << fmt::format("{}{} {}", r ? ", " : "peak of activations per rank: ", r,
                          formatBytes(timing.inFlight[r]));

@@ -50,9 +50,11 @@ void printTraining(llvm::raw_ostream &out, const PlannedTraining &plan) {
                      counted(plan.stages.size(), "stage"), counted(plan.ranks, "rank"),
                      microBatchesOf(plan),
                      tiedText(plan.plan).empty() ? "" : ", shared weights: " + tiedText(plan.plan));
-  out << fmt::format("expected: {} per step, {:.0f} % idle; lower bound {} (gap {:.1f} %)\n",
-                     formatDuration(plan.stepNs), 100 * plan.timing.bubbleMakespan(),
-                     formatDuration(plan.lowerBoundNs), 100 * plan.gap());
+  out << fmt::format(
+      "expected: {} per step with an update by AdamW, {:.0f} % idle; lower bound {} (gap "
+      "{:.1f} %)\n",
+      formatDuration(plan.stepNs), 100 * plan.timing.bubbleMakespan(),
+      formatDuration(plan.lowerBoundNs), 100 * plan.gap());
   for (size_t r = 0; r < plan.peakBytes.size(); ++r)
     out << fmt::format("{}{} {}", r ? ", " : "peak memory per rank: ", r,
                        formatBytes(plan.peakBytes[r]));

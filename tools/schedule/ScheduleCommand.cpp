@@ -122,6 +122,13 @@ llvm::Error expectOperators(const CostsText &read) {
   return llvm::Error::success();
 }
 
+/// Errors: Usage for an empty name.
+llvm::Error expectSchedules() {
+  llvm::SmallVector<llvm::StringRef, 8> names;
+  llvm::StringRef(schedules).split(names, ',');
+  return expectNoneEmpty("NAME|FILE", schedules.getValue(), names);
+}
+
 /// `all` leaves out forward-only, which is no training schedule.
 std::vector<std::string> askedFor() {
   llvm::SmallVector<llvm::StringRef, 8> parts;
@@ -282,6 +289,7 @@ llvm::Expected<ScheduleCommand> readScheduleCommand() {
   if (schedules.empty())
     return makeError(ExitCode::Usage, "missing argument NAME|FILE",
                      "pipe-schedule --list names the schedules");
+  TRY(expectSchedules());
   command.names = askedFor();
   TRY(expectArtifactAlone(command.names));
   command.request = TRY(readRequest());

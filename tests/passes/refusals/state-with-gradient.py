@@ -1,6 +1,9 @@
-# RUN: %python %s %t.pt
+# RUN: %python %s %t.pt Model
 # RUN: %refused state-with-gradient pipe-compile %t.pt --train --at b --inputs f32[4,4] -o %t.pipe --cost analytic
-"""A moving average of activations that still have their graph."""
+# RUN: %python %s %t.pt Codebook
+# RUN: %refused state-with-gradient pipe-compile %t.pt --train --at b --inputs f32[4,4] -o %t.pipe --cost analytic
+# RUN: %refused state-with-gradient pipe-run %t.pt --train --inputs f32[4,4] --microbatches 2
+"""A moving average of activations that still have their graph, and one that the loss depends on, which PyTorch refuses in the second micro-batch."""
 import sys
 
 import torch
@@ -19,4 +22,14 @@ class Model(nn.Module):
         return self.b(y).mean()
 
 
-torch.jit.save(torch.jit.script(Model()), sys.argv[1])
+class Codebook(Model):
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.tanh(self.a(x))
+        self.mean.lerp_(y.mean(0), 0.01)
+        return self.b(y - self.mean).pow(2).mean()
+
+
+model = torch.jit.script({"Model": Model, "Codebook": Codebook}[sys.argv[2]]())
+if sys.argv[2] == "Codebook":
+    model(torch.randn(4, 4))  # its state is saved as a buffer that requires a gradient
+torch.jit.save(model, sys.argv[1])
