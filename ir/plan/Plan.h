@@ -254,7 +254,7 @@ struct TrainedParameter {
 struct ExpectedCosts {
   int64_t forward = 0, inputGrad = 0, weightGrad = 0;
   int64_t kept = 0, freedByInputGrad = 0; // the latter is negative since 1.6
-  int64_t optimizer = 0;                  // once per step; 0: none or not known. Since 1.7
+  int64_t optimizer = 0;                  // once per step; 0: none or not known. Since 1.6
 
   bool operator==(const ExpectedCosts &) const = default;
 };
@@ -273,7 +273,7 @@ struct TrainingPlan {
   std::vector<size_t> recompute; // stages whose forward runs again before their backward, ascending
   bool recomputeExceptLast = false; // not for the last micro-batch of a step. Since 1.3
   std::vector<ExpectedCosts> costs; // per stage, as planned; empty: not known. Since 1.3
-  int64_t samples = 0; // of the micro-batch that `costs` are of; 0: not known. Since 1.7
+  int64_t samples = 0; // of the micro-batch that `costs` are of; 0: not known. Since 1.6
 
   /// The use that counts in the norm of all gradients: the first stage that holds the tensor.
   PortRef owner(size_t parameter, const std::vector<StagePlan> &stages) const;
@@ -282,7 +282,7 @@ struct TrainingPlan {
 
 struct Plan {
   static constexpr int64_t kMajor = 1;
-  static constexpr int64_t kMinor = 7;
+  static constexpr int64_t kMinor = 6;
 
   int64_t major = kMajor, minor = kMinor;
   std::vector<std::string> requiredFeatures;

@@ -204,9 +204,7 @@ static bool countsTheUpdate(const Plan &plan) {
 }
 
 int64_t minorOf(const Plan &plan) {
-  if (countsTheUpdate(plan))
-    return 7;
-  if (hasPendingBytes(plan))
+  if (hasPendingBytes(plan) || countsTheUpdate(plan))
     return 6;
   if (llvm::any_of(plan.signature.inputs, [](const InputSpec &input) { return input.givenWhole; }))
     return 5;

@@ -400,13 +400,13 @@ TEST(Plan, saysWhatWaitsForW) {
 /// What a reader needs besides the costs of stages to simulate the step that the planner expects.
 TEST(Plan, saysWhatTheOptimizerTakes) {
   Plan plan = trainedPlan();
-  EXPECT_LT(minorOf(plan), 7);
+  EXPECT_LT(minorOf(plan), 6);
   for (const char *key : {"optimizer_ns", "\"samples\""})
     EXPECT_EQ(toJson(plan).find(key), std::string::npos) << key;
   for (int64_t samples : {0, 8}) {
     plan.training->samples = samples;
     plan.training->costs[1].optimizer = samples ? 0 : 90;
-    EXPECT_EQ(minorOf(plan), 7);
+    EXPECT_EQ(minorOf(plan), 6);
     EXPECT_EQ(llvm::cantFail(::pipec::read(toJson(plan))), plan);
   }
   plan.training->samples = -1;
@@ -469,7 +469,7 @@ TEST(Plan, olderMinorHasNoNormalisation) {
 }
 
 TEST(Plan, newerMinorWarnsOfUnknownKeys) {
-  std::string text = edited("\"minor\": 7", "\"minor\": 8");
+  std::string text = edited("\"minor\": 6", "\"minor\": 8");
   std::vector<std::string> warnings;
   EXPECT_TRUE(succeeded(planFromJson(text, warnings)));
   EXPECT_TRUE(warnings.empty());

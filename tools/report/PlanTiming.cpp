@@ -53,7 +53,7 @@ std::vector<int64_t> channelBytes(const Plan &plan) {
   return bytes;
 }
 
-/// The planner counts it, and plans have it since 1.7.
+/// The planner counts it, and plans have it since 1.6.
 std::string updateText(const TrainingPlan &training) {
   const bool isCounted =
       llvm::any_of(training.costs, [](const ExpectedCosts &costs) { return costs.optimizer > 0; });
