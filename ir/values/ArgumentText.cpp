@@ -2,6 +2,7 @@
 
 #include "ir/support/ShownText.h"
 #include "ir/text/TensorText.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <ATen/core/Dict.h>
@@ -58,6 +59,19 @@ std::string shortText(const c10::IValue &value) {
   return value.tagKind();
 }
 
+/// LibTorch's words for a write that gradients do not allow, whatever the arguments.
+constexpr llvm::StringLiteral kRefusedWrites[] = {"modified inplace",
+                                                  "being used in an in-place operation",
+                                                  "don't support automatic differentiation"};
+
+const char *helpFor(llvm::StringRef message) {
+  if (llvm::any_of(kRefusedWrites,
+                   [&](llvm::StringRef words) { return message.contains(words); }))
+    return "the model writes where gradients do not allow it: write into a copy, x = x.clone(), or "
+           "make a new value, x = x + 1 for x += 1";
+  return kRefusedByModel;
+}
+
 } // namespace
 
 std::string argumentsText(const Signature &signature, llvm::ArrayRef<c10::IValue> values) {
@@ -75,7 +89,7 @@ llvm::Error withArguments(llvm::Error error, const Signature &signature,
   if (text.code == ExitCode::Usage) {
     text.message += "\n  called with " + argumentsText(signature, values);
     if (text.help.empty())
-      text.help = kRefusedByModel;
+      text.help = helpFor(text.message);
   }
   return makeError(text.code, text.message, text.help);
 }

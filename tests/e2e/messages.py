@@ -40,6 +40,13 @@ class WritesOver(Squares):
         return self.b(h).pow(2).mean()
 
 
+class WritesIntoAPart(Squares):
+    def forward(self, x):
+        first, second = torch.tanh(self.a(x)).split([3, 5], dim=1)
+        first.mul_(2)
+        return first.mean() + self.b(x).pow(2).mean() + second.mean()
+
+
 class WritesOverOneOfTwo(Squares):
     def forward(self, x):
         x = torch.tanh(x)
@@ -531,6 +538,9 @@ class NextSteps(Messages):
                     said = self.refused(USAGE, help, *command).err
                     self.assertRegex(said, f"error: {where}: {message}\n")
                     self.assertNotRegex(said, "Hint|anomaly")
+        # What PyTorch refuses in the forward already.
+        self.refused(USAGE, ["modified inplace", "help: the model writes where gradients do not allow it: write into a copy"],
+                     "pipe-run", self.save(WritesIntoAPart), "--train", "--inputs", "up.pt", "--microbatches", 2)
         # The branch that the example takes has a derivative.
         torch.save((-torch.ones(4, 8),), "down.pt")
         for schedule, part in (("1f1b", ""), ("zb-h1", " to the inputs")):
