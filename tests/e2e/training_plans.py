@@ -135,7 +135,7 @@ class TrainingPlans(e2e.Case):
                 self.assertIn(f"<td>{entry['name']}</td>", page)
             # The plan has what the planner's step is made of; the stages' channels may be others than the planner's.
             self.assertEqual((plan["format_version"]["minor"], training["samples"]), (6, planned["samples"]), name)
-            self.assertTrue(all(costs["optimizer_ns"] > 0 for costs in training["costs"]), name)
+            self.assertTrue(any(costs.get("optimizer_ns", 0) > 0 for costs in training["costs"]), name)  # a stage may hold no weights
             self.assertTrue(abs(shown["step_ms"] / planned["step_ms"] - 1) < 0.01, f"{name}: {shown['step_ms']} {planned['step_ms']}")
             self.assertLessEqual(shown["lower_bound_ms"], shown["step_ms"])
             self.assertEqual(len(shown["activation_peaks"]), planned["ranks"])
