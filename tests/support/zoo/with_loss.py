@@ -55,7 +55,7 @@ def with_loss(model, example, directory, name):
 def scripted(model, example, directory, name, result):
     arguments = model.forward.schema.arguments[1:len(example) + 1]
     names = [a.name if a.name.isidentifier() and a.name != "self" else f"a{index}" for index, a in enumerate(arguments)]
-    losses = terms(model(*copy.deepcopy(example)), "o")
+    losses = terms(copy.deepcopy(model)(*copy.deepcopy(example)), "o")  # a run may write state, with a gradient that a saved model would want, too
     if not losses:
         raise ValueError("no result is a floating-point tensor")
     path = Path(directory) / f"{name}_loss.py"
