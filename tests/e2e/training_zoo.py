@@ -110,7 +110,7 @@ class TrainingZoo(e2e.Case):
             model.save("loss.pt")  # before a run changes its state
             expected = with_loss.gradients(model, example)
         except Exception as error:  # noqa: BLE001  whatever PyTorch says
-            return Outcome(name, "left out", why="PyTorch: " + str(error).strip().splitlines()[-1][:120])
+            return Outcome(name, "left out", why="PyTorch: " + self.sentence(error))
         if expected == 0:
             return Outcome(name, "left out", why="no parameter is trained")
         command = ["loss.pt", "--train", *(["--evaluation"] if self.runsSteps else []), "--inputs", "inputs.pt", "--cost", "analytic", "-o", "loss.pipe", "--force", "--json", "--stages"]
@@ -145,6 +145,13 @@ class TrainingZoo(e2e.Case):
         names = [row["name"] for row in rows if found(row)]
         self.assertTrue(names, f"exit code 4, which the table of refusals does not have: {error}")
         return names[0]
+
+    @staticmethod
+    def sentence(error):
+        """What PyTorch says, without names and numbers of this model. TorchScript has its message behind its trace, a compile error before it."""
+        lines = str(error).strip().splitlines()
+        text = lines[0] if "<--- HERE" in lines[-1] else lines[-1]
+        return re.split(r"\. |: \[", re.sub(r"^(\w+Error: )+", "", text))[0][:120]
 
     @staticmethod
     def reasons(notes):
