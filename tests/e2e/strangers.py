@@ -1,4 +1,4 @@
-"""strangers.py [PATTERN...]: 300 models that pipec was not written with compile to 8 stages, or as many as they can have, and give the unsplit model's bits.
+"""strangers.py [PATTERN...]: models that pipec was not written with, 366 of them, compile to 8 stages, or as many as they can have, and give the unsplit model's bits.
 
 No CTest entry: without a pattern it takes hours. A pattern is a regular expression that a name contains: xf_ are families of
 transformers, wi_ programs as authors write them, ti_ timm, tv_ torchvision. Each model is made, compiled with a batch of 2 and, where it has layers in a list, cut at

@@ -3,19 +3,19 @@ and one step runs in threads under three schedules, its gradients, state and los
 
     training_zoo.py            the light ones
     training_zoo.py --all      all 48
-    training_zoo.py --strangers REGEX    models of strangers.py whose names match
+    training_zoo.py --strangers REGEX    models of strangers.py whose names match ('' for all), but for the 48
     training_zoo.py --compile-only [...]  no step, and no stages in eval mode
-    training_zoo.py --table FILE [...]   also writes what was found, as docs/training.md has it
+    training_zoo.py --table FILE [...]   also writes what was found, after each model; outcomes.py prints several such files as one table
 
-A model of which PyTorch itself computes no gradients is left out and named. The compile fails where a gradient differs.
+A model of which PyTorch itself computes no gradients is left out and named. The compile fails where a gradient differs, and a refusal must have its message
+and help from the table of refusals. At the end it prints how many models came to what, as docs/training.md has it.
 """
-import csv
 import importlib.util
 import json
 import os
 import re
 import sys
-from collections import Counter
+import warnings
 from pathlib import Path
 
 import torch
@@ -23,10 +23,12 @@ import torch
 import e2e
 
 sys.path.insert(0, str(e2e.SOURCE / "tests" / "support" / "zoo"))
+import outcomes  # noqa: E402
 import refused_losses  # noqa: E402
 import table  # noqa: E402
 import with_loss  # noqa: E402
 import zoo  # noqa: E402
+from outcomes import Outcome  # noqa: E402
 
 DIRECTORY = Path(os.environ.get("PIPEC_ZOO", e2e.MODELS.parent / "zoo")).resolve()
 STAGES = 4
@@ -42,11 +44,12 @@ class TrainingZoo(e2e.Case):
         everything, self.runsSteps = "--all" in arguments, "--compile-only" not in arguments
         names = [name for name in arguments if not name.startswith("--")]
         models = [row.name for row in table.read() if row.name in names or not names and (row.light or everything)]
-        if pattern:
+        if pattern is not None:
             spec = importlib.util.spec_from_file_location("e2e_strangers", Path(__file__).with_name("strangers.py"))  # the zoo has a strangers, too
             strangers = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(strangers)
-            models = [name for name in strangers.MODELS if re.search(pattern, name)]
+            known = {row.name for row in table.read()}
+            models = [name for name in strangers.MODELS if re.search(pattern, name) and name not in known]
         found = []
         for name in models:
             if name in OWN_LOSS:
@@ -54,27 +57,25 @@ class TrainingZoo(e2e.Case):
             print(f"{name} ", end="", file=sys.stderr, flush=True)
             with self.subTest(model=name):
                 try:
-                    found.append([name, *(self.stranger(name, strangers) if pattern else self.one(name))])
+                    found.append(self.one(name) if pattern is None else self.stranger(name, strangers))
                 except Exception as error:  # noqa: BLE001  of the test, too
-                    found.append([name, "failed", 0, 0, str(error).strip().splitlines()[-1][:160]])
+                    found.append(Outcome(name, "failed", why=str(error).strip().splitlines()[-1][:160]))
                     raise
                 else:
-                    self.expect(*found[-1])
+                    self.expect(found[-1])
                 finally:
                     print(*found[-1][1:], file=sys.stderr, flush=True)
-        outcomes = Counter(re.sub(r",.*", "", outcome) for _, outcome, *_ in found)
-        print(", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items())), file=sys.stderr)
-        if file:
-            with open(file, "w", newline="", encoding="utf-8") as out:
-                csv.writer(out, lineterminator="\n").writerows([["model", "outcome", "gradients", "split_stages", "why"], *found])
+                    if file:
+                        outcomes.write(found, file)
+        print(outcomes.summary(found), flush=True)
 
-    def expect(self, name, outcome, _gradients, _split, why):
+    def expect(self, found):
         """Of the models that say it."""
-        if name in refused_losses.REFUSED:
-            self.assertEqual(outcome, "refused")
-            self.assertIn(refused_losses.REFUSED[name], why)
-        elif name.startswith("lo_"):
-            self.assertRegex(outcome, "^equal")
+        if found.model in refused_losses.REFUSED:
+            self.assertEqual(found.outcome, "refused")
+            self.assertIn(refused_losses.REFUSED[found.model], found.why)
+        elif found.model.startswith("lo_"):
+            self.assertRegex(found.outcome, "^equal")
 
     def one(self, name):
         DIRECTORY.mkdir(parents=True, exist_ok=True)
@@ -85,7 +86,7 @@ class TrainingZoo(e2e.Case):
         try:
             strangers.make(strangers.MODELS[name])
         except Exception as error:  # noqa: BLE001  of any library
-            return "left out", 0, 0, "not made: " + str(error).strip().splitlines()[0][:100]
+            return Outcome(name, "left out", why="not made: " + str(error).strip().splitlines()[0][:100])
         example = torch.load("inputs2.pt", weights_only=False)
         if isinstance(example, dict):
             example = self.inOrder(torch.jit.load("model.pt"), example)
@@ -109,17 +110,18 @@ class TrainingZoo(e2e.Case):
             model.save("loss.pt")  # before a run changes its state
             expected = with_loss.gradients(model, example)
         except Exception as error:  # noqa: BLE001  whatever PyTorch says
-            return "left out", 0, 0, "PyTorch: " + str(error).strip().splitlines()[-1][:120]
+            return Outcome(name, "left out", why="PyTorch: " + self.sentence(error))
         if expected == 0:
-            return "left out", 0, 0, "no parameter is trained"
+            return Outcome(name, "left out", why="no parameter is trained")
         command = ["loss.pt", "--train", *(["--evaluation"] if self.runsSteps else []), "--inputs", "inputs.pt", "--cost", "analytic", "-o", "loss.pipe", "--force", "--json", "--stages"]
         result = e2e.run("pipe-compile", *command, STAGES, timeout=1800)
         most = re.search(r"can be cut into at most (\d)", result.err)
         if result.code == 4 and most and int(most[1]) > 1:
             result = e2e.run("pipe-compile", *command, most[1], timeout=1800)
+        said = next((line for line in result.err.splitlines() if line.startswith("error: ")), "")[:160]
         if result.code == 4:
-            return "refused", expected, 0, result.err.splitlines()[0][:160]
-        self.assertEqual(result.code, 0, result.err)
+            return Outcome(name, "refused", expected, why=f"{self.refusal(result.err)}: {said}")
+        self.assertEqual(result.code, 0, f"{result.err}\nexit code {result.code}: {said}")
         report = json.loads(result.out)
         tested = " ".join(report["tested"])
         compared = re.search(r"the loss and (\d+) gradients? have the same bits", tested)
@@ -130,7 +132,26 @@ class TrainingZoo(e2e.Case):
         outcome = ("equal" if not tied else f"equal, {tied[1]} within {self.tolerance(report)}")
         if self.runsSteps:
             self.runs(report)
-        return outcome, expected, len(e2e.plan("loss.pipe")["stages"]) - len(whole), self.reasons(whole)
+        stages = len(e2e.plan("loss.pipe")["stages"])
+        return Outcome(name, outcome, expected, stages, stages - len(whole), self.reasons(whole))
+
+    def refusal(self, error):
+        """The name of the row of the table of refusals whose message and help these are."""
+        rows = json.loads(self.pipec(0, "pipe-opt", "--list-refusals").out)["refusals"]
+
+        def found(row):
+            message, help = (".*".join(re.escape(part) for part in row[what].split("{}")) for what in ("message", "help"))
+            return re.search(f"error: .*{message}.*\nhelp: {help}\n", error, re.S)
+        names = [row["name"] for row in rows if found(row)]
+        self.assertTrue(names, f"exit code 4, which the table of refusals does not have: {error}")
+        return names[0]
+
+    @staticmethod
+    def sentence(error):
+        """What PyTorch says, without names and numbers of this model. TorchScript has its message behind its trace, a compile error before it."""
+        lines = str(error).strip().splitlines()
+        text = lines[0] if "<--- HERE" in lines[-1] else lines[-1]
+        return re.split(r"\. |: \[", re.sub(r"^(\w+Error: )+", "", text))[0][:120]
 
     @staticmethod
     def reasons(notes):
@@ -188,4 +209,5 @@ class TrainingZoo(e2e.Case):
 
 
 if __name__ == "__main__":
+    warnings.filterwarnings("ignore")
     e2e.main()

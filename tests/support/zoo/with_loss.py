@@ -30,32 +30,33 @@ class WithLoss(torch.nn.Module):
 """
 
 
-def terms(value, path):
+def terms(value, path, inner="{}"):
+    """The loss of `value`; `inner` is how the source reads a part of a container."""
     if isinstance(value, torch.Tensor):
         if value.is_complex():
             return [f"(torch.view_as_real({path}) ** 2).mean()"]
         return [f"square({path})"] if value.is_floating_point() else []
     if isinstance(value, dict):
-        return [term for key, part in value.items() for term in terms(part, f"{path}[{key!r}]")]
+        return [term for key, part in value.items() for term in terms(part, f"{inner.format(path)}[{key!r}]", inner)]
     if isinstance(value, (tuple, list)):
-        return [term for index, part in enumerate(value) for term in terms(part, f"{path}[{index}]")]
+        return [term for index, part in enumerate(value) for term in terms(part, f"{inner.format(path)}[{index}]", inner)]
     return []
 
 
 def with_loss(model, example, directory, name):
     """A scripted module around the loaded `model`. TorchScript reads its source from a file, directory/NAME_loss.py."""
     try:
-        return scripted(model, example, directory, name, "Tensor")
+        return scripted(model, example, directory, name, "Tensor", "{}")
     except RuntimeError as error:
-        if "Optional[Tensor]" not in str(error):
+        if "Optional[" not in str(error):
             raise
-        return scripted(model, example, directory, name, "Optional[Tensor]")
+        return scripted(model, example, directory, name, "Optional[Tensor]", "torch.jit._unwrap_optional({})")
 
 
-def scripted(model, example, directory, name, result):
+def scripted(model, example, directory, name, result, inner):
     arguments = model.forward.schema.arguments[1:len(example) + 1]
     names = [a.name if a.name.isidentifier() and a.name != "self" else f"a{index}" for index, a in enumerate(arguments)]
-    losses = terms(model(*copy.deepcopy(example)), "o")
+    losses = terms(copy.deepcopy(model)(*copy.deepcopy(example)), "o", inner)  # a run may write state, with a gradient that a saved model would want, too
     if not losses:
         raise ValueError("no result is a floating-point tensor")
     path = Path(directory) / f"{name}_loss.py"
@@ -71,7 +72,10 @@ def scripted(model, example, directory, name, result):
 def gradients(model, example):
     """How many tensors get a gradient, by plain PyTorch; an exception where it cannot compute them."""
     with torch.jit.optimized_execution(False):
-        model(*copy.deepcopy(example)).backward()
+        loss = model(*copy.deepcopy(example))
+        if not loss.requires_grad:
+            return 0
+        loss.backward()
     found = sum(parameter.grad is not None for parameter in model.parameters())
     for parameter in model.parameters():
         parameter.grad = None
