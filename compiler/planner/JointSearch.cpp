@@ -36,27 +36,19 @@ public:
   llvm::Expected<JointOutcome> run() {
     TRY(listPoints());
     TRY(tryPatterns());
-    if (!isEnough())
-      TRY(trySearched());
-    if (!isEnough() && !result_.everyCut)
+    TRY(trySearched());
+    if (!result_.everyCut)
       TRY(moveBoundaries());
     if (!search_.best() && request_.least == LeastWanted::None)
       return makeError(ExitCode::NoPlan, "no pipeline fits");
     if (!search_.best())
       return nothingFits();
-    if (isEnough()) {
-      result_.search = TRY(search_.take());
-      return finished(/*complete=*/false);
-    }
     TRY(search_.add(refined(), ScheduleEffort::Searched));
     result_.search = TRY(search_.take());
     return finished(result_.search.complete && !movesCutShort_);
   }
 
 private:
-  /// The caller asks whether anything fits, and something does.
-  bool isEnough() const { return request_.least == LeastWanted::None && search_.best(); }
-
   JointOutcome finished(bool complete) {
     result_.search.complete = complete;
     std::set<size_t> pipelines;
@@ -197,7 +189,7 @@ private:
   llvm::Error tryPatterns() {
     for (size_t index : pointsBy(bounds_.size(), [&](size_t i) { return bounds_[i]; })) {
       bool more = TRY(tryPoint(index, ScheduleEffort::Patterns));
-      if (!more || isEnough())
+      if (!more)
         break;
     }
     return llvm::Error::success();
@@ -227,8 +219,6 @@ private:
       if (tried++ == most)
         break;
       TRY(tryPoint(index, ScheduleEffort::Searched).takeError());
-      if (isEnough())
-        break;
     }
     return llvm::Error::success();
   }

@@ -17,9 +17,8 @@ struct MicroBatching {
   double share = 1;
 };
 
-/// The detail of the error if nothing fits: none, and the search ends with the first pipeline that
-/// fits; the least memory of the examined pipelines; or the least limit for which a search finds a
-/// pipeline.
+/// The detail of the error if nothing fits: none, the least memory of the examined pipelines, or
+/// the least limit for which a search finds a pipeline.
 enum class LeastWanted { None, OfLookedAt, OfAll };
 
 /// The error of a model that cannot be cut so often, with the reasons, which only its graph shows.
