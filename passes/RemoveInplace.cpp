@@ -20,7 +20,8 @@
 //
 // The new value has the dtype and strides of the old one, and the gradient formula gives the same
 // bits: the written view is made again just before the write, so its gradient is added to that of x
-// at the place where the engine adds the gradient of the write.
+// at the place where the engine adds the gradient of the write. In training both the part and the
+// new x have contiguous gradients, as behind a write (PureWrites::withContiguousGradient).
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/Passes.h"
@@ -308,6 +309,14 @@ private:
     tensor.fixed = true;
   }
 
+  /// zero_ and fill_ with a number: what is written has no gradient.
+  static bool isNumber(const Node *writer, PureForm form) {
+    return form == PureForm::Fill &&
+           llvm::none_of(writer->inputs().slice(1), [](const Value *input) {
+             return input->type()->kind() == c10::TypeKind::TensorType;
+           });
+  }
+
   Value *writeWhole(const Tensor &tensor, Node *writer, PureForm form) {
     if (!writes_->keepsForm(tensor.now, tensor.contiguous, writer, form))
       return nullptr;
@@ -333,10 +342,14 @@ private:
       wholes.push_back(viewAgain(view, wholes.back(), writer));
     Value *part = wholes.back();
     part = form == PureForm::Copy ? writes_->like(writer, part) : writes_->pure(writer, part);
+    if (part && !isNumber(writer, form))
+      part = writes_->withContiguousGradient(writer, part);
     for (size_t i = 0; part && i < views.size(); ++i)
       part = withPart(views[i]->view, wholes[views.size() - 1 - i], part, writer);
     if (part && !isExact)
       part = writes_->replaced(writer, tensor.now, part);
+    if (part)
+      part = writes_->withContiguousGradient(writer, part);
     while (!part && writer->prev() != start) {
       readers_->forget(writer->prev());
       writer->prev()->destroy();

@@ -92,6 +92,16 @@ Value *PureWrites::replaced(Node *writer, Value *old, Value *by) {
   return insert(writer, c10::Symbol::aten("slice_scatter"), {old, by, zero, none, none, one});
 }
 
+/// The backward of select puts its gradient into a tensor of its own.
+Value *PureWrites::withContiguousGradient(Node *writer, Value *value) {
+  if (!trains_)
+    return value;
+  torch::jit::WithInsertPoint guard(writer);
+  Value *zero = writer->owningGraph()->insertConstant(0);
+  return insert(writer, c10::aten::select,
+                {insert(writer, c10::aten::unsqueeze, {value, zero}), zero, zero});
+}
+
 bool PureWrites::ask(const char *property, bool untyped, Node *asker, const Value *value,
                      llvm::function_ref<bool(const Layout &)> predicate) {
   const TypeQuestion question = names_.question(asker, property);

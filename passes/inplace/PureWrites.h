@@ -42,6 +42,11 @@ public:
   /// A tensor with the form of `old` and the elements of `by`.
   Value *replaced(Node *writer, Value *old, Value *by);
 
+  /// In training, what has the gradient of `value`, contiguous whatever reads it; else `value`. A
+  /// write into a part goes backward so (CopySlices of LibTorch): it hands on a contiguous copy of
+  /// the whole's gradient, and one of the part's. Kernels give other bits for other strides.
+  Value *withContiguousGradient(Node *writer, Value *value);
+
   // Facts from operators and types.
 
   // `untyped` is the answer that follows from the operators alone. A different answer from the

@@ -10,6 +10,7 @@ from typing import Dict, List, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 import e2e
 
@@ -183,6 +184,21 @@ class InPlace(Layers):
         return mse(self.c(z * y))
 
 
+class Parts(Layers):
+    """What reads a tensor whose parts were written gives it a gradient of other strides; behind a write it is contiguous."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = torch.cat([x, x * 0.5, x + 1.0])
+        y = self.a(x)
+        y[:, 0] = 0.5
+        filled = y.new_zeros(y.size(0), 2, y.size(1))
+        filled[:, 0] = functional.silu(y)
+        z = self.b(y)
+        z[:, 1:5] = y[:, :4]
+        filled[:, 1] = functional.silu(z)
+        return mse(self.c(functional.silu(z.t()).t())) + mse(torch.tanh(y.t()).contiguous()) + mse(filled.flatten(1))
+
+
 class Complex(Layers):
     """A part of a spectrum is written in place: the pure form has no derivative for complex numbers, so the write stays."""
 
@@ -314,6 +330,8 @@ ROWS = {
 REWRITES_NOTHING = {"print-alias", "simplify"}  # prints; a group of others
 
 
+# More programs that a pass rewrites.
+ALSO = {"remove-inplace": [(Parts, AT)]}
 # Programs that a pass must leave as they are, in part or all.
 LEFT = {"remove-inplace": [(Complex, AT), (Spectrum, AT), (Corners, AT)]}
 
@@ -326,7 +344,8 @@ class PassGradients(e2e.Case):
     def testGradientsKeepTheirBits(self):
         for name in e2e.NAMES or ROWS:
             with self.subTest(**{"pass": name}):
-                self.check(name, *ROWS[name])
+                for program, options in [ROWS[name], *ALSO.get(name, [])]:
+                    self.check(name, program, options)
                 for program, options in LEFT.get(name, []):
                     self.check(None, program, options)
 
