@@ -115,6 +115,14 @@ torch::jit::Value *inputNamed(torch::jit::Node *node, llvm::StringRef name) {
   return index ? node->input(*index) : nullptr;
 }
 
+bool writes(const torch::jit::Use &use) {
+  const c10::FunctionSchema *schema = use.user->maybeSchema();
+  if (!schema || use.offset >= schema->arguments().size())
+    return false;
+  const c10::AliasInfo *alias = schema->arguments()[use.offset].alias_info();
+  return alias && alias->isWrite();
+}
+
 std::optional<int64_t> constantInt(const torch::jit::Value *value) {
   const std::optional<c10::IValue> constant =
       value ? torch::jit::toIValue(value) : std::optional<c10::IValue>();

@@ -15,6 +15,7 @@ namespace torch::jit {
 struct Block;
 struct Module;
 struct Node;
+struct Use;
 struct Value;
 } // namespace torch::jit
 
@@ -40,6 +41,9 @@ std::string describeNode(torch::jit::Node *node);
 /// null: it has none of this name.
 std::optional<size_t> inputIndex(const torch::jit::Node *node, llvm::StringRef name);
 torch::jit::Value *inputNamed(torch::jit::Node *node, llvm::StringRef name);
+
+/// Whether the schema of the operator that uses the value says that it writes it.
+bool writes(const torch::jit::Use &use);
 
 /// The number that a value is a constant for; nullopt for all other values, and for null.
 std::optional<int64_t> constantInt(const torch::jit::Value *value);

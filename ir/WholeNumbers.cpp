@@ -27,14 +27,6 @@ bool isWhole(const c10::Type &type) {
   }
 }
 
-bool writes(const torch::jit::Use &use) {
-  const c10::FunctionSchema *schema = use.user->maybeSchema();
-  if (!schema || use.offset >= schema->arguments().size())
-    return false;
-  const c10::AliasInfo *alias = schema->arguments()[use.offset].alias_info();
-  return alias && alias->isWrite();
-}
-
 /// Adds the names that a value gets if a loop carries it or a branch returns it.
 void addOtherNames(const torch::jit::Use &use, llvm::SetVector<Value *> &names) {
   constexpr size_t kLoopsOwn = 2; // the number of iterations, and whether there is a first

@@ -309,14 +309,6 @@ private:
     tensor.fixed = true;
   }
 
-  /// zero_ and fill_ with a number: what is written has no gradient.
-  static bool isNumber(const Node *writer, PureForm form) {
-    return form == PureForm::Fill &&
-           llvm::none_of(writer->inputs().slice(1), [](const Value *input) {
-             return input->type()->kind() == c10::TypeKind::TensorType;
-           });
-  }
-
   Value *writeWhole(const Tensor &tensor, Node *writer, PureForm form) {
     if (!writes_->keepsForm(tensor.now, tensor.contiguous, writer, form))
       return nullptr;
@@ -342,7 +334,8 @@ private:
       wholes.push_back(viewAgain(view, wholes.back(), writer));
     Value *part = wholes.back();
     part = form == PureForm::Copy ? writes_->like(writer, part) : writes_->pure(writer, part);
-    if (part && !isNumber(writer, form))
+    const bool isNumber = form == PureForm::Fill && !readsOtherTensor(writer); // has no gradient
+    if (part && !isNumber)
       part = writes_->withContiguousGradient(writer, part);
     for (size_t i = 0; part && i < views.size(); ++i)
       part = withPart(views[i]->view, wholes[views.size() - 1 - i], part, writer);

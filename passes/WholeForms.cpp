@@ -1,5 +1,6 @@
 #include "passes/WholeForms.h"
 
+#include "ir/NodeInfo.h"
 #include "ir/support/StringSwitch.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/ReturnedArgument.h"
@@ -72,14 +73,7 @@ bool passesOn(const Node *node) {
 
 /// Whether an operator changes the list.
 bool isWrittenList(const Value *value) {
-  return value->type()->kind() == c10::TypeKind::ListType &&
-         llvm::any_of(value->uses(), [](const torch::jit::Use &use) {
-           const c10::FunctionSchema *schema = use.user->maybeSchema();
-           if (!schema || use.offset >= schema->arguments().size())
-             return false;
-           const c10::AliasInfo *alias = schema->arguments()[use.offset].alias_info();
-           return alias && alias->isWrite();
-         });
+  return value->type()->kind() == c10::TypeKind::ListType && llvm::any_of(value->uses(), writes);
 }
 
 /// The same operator of other first arguments.

@@ -2,6 +2,7 @@
 
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
+#include "ir/values/ArgumentText.h"
 #include "ir/values/MapTensors.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -93,8 +94,9 @@ llvm::Error explainBackward(llvm::Error error, const torch::jit::Module *model) 
     if (const auto [maker, number] = llvm::StringRef(node).split("Backward"); !number.empty())
       if (const std::string place = placeOf(maker); !place.empty())
         text.message += fmt::format(" ({} is that of {})", node, place);
-    text.help = "the model writes over a value that the gradient of an earlier operator needs: "
-                "write into a copy, x = x.clone(), or make a new value, x = x + 1 for x += 1";
+    text.help = fmt::format(
+        "the model writes over a value that the gradient of an earlier operator needs: {}",
+        kWriteElsewhere);
   }
   return makeError(text.code, text.message, text.help);
 }

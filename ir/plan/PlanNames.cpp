@@ -190,21 +190,16 @@ int64_t parameterBytes(const Plan &plan) {
   return bytes;
 }
 
-static bool hasPendingBytes(const Plan &plan) {
-  return plan.training && llvm::any_of(plan.training->costs, [](const ExpectedCosts &costs) {
-           return costs.freedByInputGrad < 0;
-         });
-}
-
-static bool countsTheUpdate(const Plan &plan) {
+/// What W and the update need, and the samples that costs are of.
+static bool hasWholeCosts(const Plan &plan) {
   return plan.training && (plan.training->samples > 0 ||
                            llvm::any_of(plan.training->costs, [](const ExpectedCosts &costs) {
-                             return costs.optimizer > 0;
+                             return costs.freedByInputGrad < 0 || costs.optimizer > 0;
                            }));
 }
 
 int64_t minorOf(const Plan &plan) {
-  if (hasPendingBytes(plan) || countsTheUpdate(plan))
+  if (hasWholeCosts(plan))
     return 6;
   if (llvm::any_of(plan.signature.inputs, [](const InputSpec &input) { return input.givenWhole; }))
     return 5;

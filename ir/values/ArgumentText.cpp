@@ -64,10 +64,9 @@ constexpr llvm::StringLiteral kRefusedWrites[] = {"modified inplace",
                                                   "being used in an in-place operation",
                                                   "don't support automatic differentiation"};
 
-const char *helpFor(llvm::StringRef message) {
+std::string helpFor(llvm::StringRef message) {
   if (llvm::any_of(kRefusedWrites, [&](llvm::StringRef words) { return message.contains(words); }))
-    return "the model writes where gradients do not allow it: write into a copy, x = x.clone(), or "
-           "make a new value, x = x + 1 for x += 1";
+    return fmt::format("the model writes where gradients do not allow it: {}", kWriteElsewhere);
   return kRefusedByModel;
 }
 

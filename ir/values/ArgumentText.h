@@ -14,6 +14,9 @@ std::string argumentsText(const Signature &signature, llvm::ArrayRef<c10::IValue
 inline constexpr const char *kRefusedByModel =
     "pass arguments that the model accepts: its own operators refuse those after \"called with\", "
     "which may be one micro-batch of a batch";
+/// What an author can do about a write that gradients do not allow.
+inline constexpr const char *kWriteElsewhere =
+    "write into a copy, x = x.clone(), or make a new value, x = x + 1 for x += 1";
 /// Adds that line to a failure of kind Usage that came from running the model, and this help if it
 /// has none. Other errors stay unchanged.
 llvm::Error withArguments(llvm::Error error, const Signature &signature,

@@ -205,6 +205,12 @@ bool asksWhatIsRequired(const Node *node, size_t argument) {
   return (isProduct || isMask) && holdsTensors(*node->input(argument)->type());
 }
 
+bool readsOtherTensor(const Node *writer) {
+  return llvm::any_of(writer->inputs().slice(1), [](const Value *input) {
+    return input->type()->kind() == c10::TypeKind::TensorType;
+  });
+}
+
 bool asksForGradMode(const Node *node) { return node->kind() == c10::aten::lstm; }
 
 std::pair<size_t, size_t> hiddenWrites(const Node *node) {

@@ -49,6 +49,9 @@ bool isOnlyRead(const torch::jit::Node *node, size_t argument);
 bool mayChangeRank(const torch::jit::Node *writer);
 /// The same for rank, dtype, sizes and everything else except the elements: t_ keeps the rank.
 bool mayChangeForm(const torch::jit::Node *writer);
+/// Whether the writer reads a tensor beside the one that it writes, as clamp_ with a tensor and
+/// fill_ with one do.
+bool readsOtherTensor(const torch::jit::Node *writer);
 /// Whether LibTorch chooses how to compute the operator by what this argument requires, even
 /// without gradients. A product with a factor that requires gradients reads a batch as one matrix,
 /// with other last bits than a product per sample; recurrent layers are products with their

@@ -17,13 +17,6 @@ constexpr llvm::StringLiteral kYes = "yes", kNo = "no";
 using torch::jit::Node;
 using torch::jit::Value;
 
-/// clamp_ with a tensor: another operand that may broadcast.
-bool hasTensorBound(const Node *writer) {
-  return llvm::any_of(writer->inputs().slice(1), [](const Value *input) {
-    return input->type()->kind() == c10::TypeKind::TensorType;
-  });
-}
-
 /// Whether the operator that makes the memory says by itself that its elements are no complex
 /// numbers.
 bool makesReal(Node *maker) {
@@ -145,11 +138,12 @@ bool PureWrites::keepsForm(const Value *now, bool contiguous, Node *writer, Pure
   case PureForm::Indexed:
     return isContiguous(contiguous, writer, now);
   case PureForm::Unary:
-    return !hasTensorBound(writer) && ask("float without gaps", makesDense(now, writer), writer,
-                                          now, [](const Layout &layout) {
-                                            return c10::isFloatingType(layout.dtype) &&
-                                                   keepsStrides(layout);
-                                          });
+    // A bound of clamp_ may broadcast.
+    return !readsOtherTensor(writer) && ask("float without gaps", makesDense(now, writer), writer,
+                                            now, [](const Layout &layout) {
+                                              return c10::isFloatingType(layout.dtype) &&
+                                                     keepsStrides(layout);
+                                            });
   case PureForm::Binary:
     return ask("form of both kept", false, writer, now, [&](const Layout &layout) {
       return hasNoRounding(writer) && keepsFormWith(layout, *writer->input(1)->type(), writer);

@@ -523,7 +523,7 @@ class NextSteps(Messages):
         self.refused(USAGE, "--loss LOSS.pt", "pipe-compile", MODEL, "--train", "--stages", 2, "--inputs", INPUTS, "-o", "none.pipe")
 
     def testABackwardThatPyTorchRefuses(self):
-        """It names the operator's line, where there is one, and no Python."""
+        """The message names the line of the operator, if the model has only one such operator, and gives no advice for Python."""
         torch.save((torch.ones(4, 8),), "up.pt")
         torch.save((torch.cat([-torch.ones(4, 8), torch.ones(4, 8)]),), "down-up.pt")
         written = r"one of the variables .* modified by an inplace operation: .* is at version 1; expected version 0 instead"
