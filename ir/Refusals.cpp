@@ -135,12 +135,13 @@ constexpr RefusalRow kRefusals[] = {
      "walks back through operators of all stages before it, and each stage has only the graph of "
      "its own; inference has none. pipe-run --train trains such a model unsplit, from its .pt."},
     {Refusal::TooFewPlaces, "too-few-places",
-     "{} stages requested; this model can be cut into at most {}: {}",
-     "request fewer stages, or change what keeps operators together",
+     "{} stages requested; this model can be cut into at most {}: {}", "{}",
      "The number of stages is limited by the operators at top level that may be separated. Control "
      "flow that depends on data is one operator. These stay in one stage: a write and the values "
      "it may change, reads and writes of an attribute, and the producer and users of a value that "
-     "cannot be sent between stages."},
+     "cannot be sent between stages. The help asks for fewer stages where some cut is possible, "
+     "and says what to change about the reasons: where a weight of the first layer is normalised "
+     "in place behind the last one, move that write next to the first layer."},
     {Refusal::CutNotPossible, "cut-not-possible", "{} is not possible: {}",
      "the nearest place is before {}; --nearest cuts there",
      "A cut by --at, by a marker or by a program's predicate would separate operators that must "

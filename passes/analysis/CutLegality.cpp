@@ -3,7 +3,9 @@
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
 #include "ir/support/Words.h"
+#include "ir/values/ArgumentText.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "passes/analysis/AliasAnalysis.h"
 #include "passes/analysis/UnsetValues.h"
 
@@ -18,6 +20,10 @@ namespace {
 using torch::jit::Block;
 using torch::jit::Node;
 using torch::jit::Value;
+
+/// For writes in place and for assignments.
+constexpr llvm::StringLiteral kKeepStateTogether =
+    "keep a write into a weight or state next to the operators that use it";
 
 bool hasRandom(Node *node) {
   if (drawsOf(node) != Draws::Never)
@@ -59,6 +65,12 @@ std::string nameIn(const Model &model, const AliasAnalysis::Memory &memory) {
                                          : model.attributes[index - model.argumentCount()].name;
   }
   return "";
+}
+
+/// " the result of aten::mul at model.py:88"; empty for an argument or a constant.
+std::string resultOf(Node *node) {
+  const bool isMade = node->kind() != c10::prim::Param && node->kind() != c10::prim::Constant;
+  return isMade ? " the result of " + describeNode(node) : "";
 }
 
 /// Whether the node gets the memory directly as an argument of the model. Otherwise its write may
@@ -136,8 +148,12 @@ llvm::Error CutLegality::enoughFor(size_t boundaries) const {
   const size_t places = all().size();
   if (boundaries <= places)
     return llvm::Error::success();
+  const std::string advice = mainAdvice();
+  std::string help = advice.empty() ? "pipe-run MODEL.pt runs it unsplit" : advice;
+  if (places > 0)
+    help = "request fewer stages" + (advice.empty() ? "" : ", or " + advice);
   return refuseWith(Refusal::TooFewPlaces, boundaries + 1, counted(places + 1, "stage"),
-                    mainReasons());
+                    mainReasons(), help);
 }
 
 void CutLegality::noteLargestBlock(const TopLevel &top) {
@@ -150,26 +166,41 @@ void CutLegality::noteLargestBlock(const TopLevel &top) {
     }
 }
 
-/// The number of operators, the few intervals that block most places (longest first), and control
-/// flow.
-std::string CutLegality::mainReasons() const {
+/// The few intervals that block most places, longest first.
+std::vector<CutLegality::Blocked> CutLegality::longest() const {
   constexpr size_t kMost = 3;
-  std::vector<Blocked> longest = blocked_;
+  std::vector<Blocked> intervals = blocked_;
   llvm::stable_sort(
-      longest, [](const Blocked &a, const Blocked &b) { return a.to - a.from > b.to - b.from; });
-  if (longest.size() > kMost)
-    longest.resize(kMost);
+      intervals, [](const Blocked &a, const Blocked &b) { return a.to - a.from > b.to - b.from; });
+  if (intervals.size() > kMost)
+    intervals.resize(kMost);
+  return intervals;
+}
+
+/// The number of operators, the longest intervals, and control flow.
+std::string CutLegality::mainReasons() const {
   std::string text = fmt::format("it has {} at top level", counted(operators_, "operator"));
-  for (const Blocked &interval : longest)
+  for (const Blocked &interval : longest())
     text += fmt::format("; {} ({} of {} places blocked)", interval.why, interval.to - interval.from,
                         operators_ - 1);
   return largestBlock_.empty() ? text : text + "; " + largestBlock_;
 }
 
-void CutLegality::block(size_t from, size_t to, std::string why) {
+/// What to change about each of these reasons; empty: nothing keeps operators together.
+std::string CutLegality::mainAdvice() const {
+  std::vector<llvm::StringRef> all;
+  for (const Blocked &interval : longest())
+    if (!llvm::is_contained(all, interval.advice))
+      all.push_back(interval.advice);
+  if (!largestBlock_.empty())
+    all.push_back("move operators out of control flow");
+  return all.empty() ? "" : "change what keeps operators together: " + llvm::join(all, "; ");
+}
+
+void CutLegality::block(size_t from, size_t to, std::string why, llvm::StringRef advice) {
   to = std::min(to, operators_ - 1);
   if (from < to)
-    blocked_.push_back({from, to, std::move(why)});
+    blocked_.push_back({from, to, std::move(why), advice});
 }
 
 void CutLegality::blockWrites(const Model &model, const TopLevel &top) {
@@ -200,7 +231,8 @@ void CutLegality::blockWrites(const Model &model, const TopLevel &top) {
     if (std::string name = nameIn(model, memory); !name.empty())
       what += " (" + name + ")";
     block(operatorAt(interval.from), operatorAt(interval.to),
-          writer + " writes into " + what + " that must stay in one stage with it");
+          writer + " writes into " + what + " that must stay in one stage with it",
+          memory.attribute ? llvm::StringRef(kKeepStateTogether) : kWriteElsewhere);
   }
 }
 
@@ -263,8 +295,9 @@ void CutLegality::blockState(const Model &model, const TopLevel &top) {
     touch(changed->node());
     if (first < last)
       block(first, last,
-            "attribute " + attribute.name +
-                " is assigned: its old and new value must stay in one stage");
+            "attribute " + attribute.name + " is assigned" + resultOf(changed->node()) +
+                ": its old and new value must stay in one stage",
+            kKeepStateTogether);
   }
 }
 
@@ -285,10 +318,11 @@ void CutLegality::blockValuesThatStay(const TopLevel &top) {
         if (use.user->kind() != c10::prim::Return || use.user->owningBlock() != node->owningBlock())
           last = std::max(last, indexOf(nodeIn(node->owningGraph()->block(), use.user), top));
       block(i, last,
-            travels
-                ? earlyReturnIn(node) + " keeps these operators in one stage"
-                : describeNode(node) + " makes a value of type " + value->type()->annotation_str() +
-                      ", which cannot be sent between stages");
+            travels ? earlyReturnIn(node) + " keeps these operators in one stage"
+                    : describeNode(node) + " makes a value of type " +
+                          value->type()->annotation_str() + ", which cannot be sent between stages",
+            travels ? "return once, at the end of the function"
+                    : "make such a value next to the operators that use it");
     }
   }
 }
@@ -306,7 +340,9 @@ void CutLegality::blockRandom(const TopLevel &top) {
             describeNode(node) +
                 (nested ? " draws random numbers inside control flow, and later operators draw too"
                         : " may draw random numbers, depending on its arguments, and later "
-                          "operators draw too"));
+                          "operators draw too"),
+            nested ? "draw random numbers outside of control flow"
+                   : "give an operator that may draw random numbers constants that decide it");
       return; // it extends to the last draw
     }
   }

@@ -37,7 +37,7 @@ public:
   /// be unchanged.
   std::vector<std::pair<uint32_t, uint32_t>> writeOrder() const;
   /// Checks that there is a legal place for each of `boundaries` cuts. Errors: the refusal
-  /// too-few-places with both numbers and the reasons that block most places.
+  /// too-few-places with both numbers, the reasons that block most places and what to change.
   llvm::Error enoughFor(size_t boundaries) const;
 
 private:
@@ -45,15 +45,18 @@ private:
     size_t from; // boundaries in (from, to] are blocked
     size_t to;
     std::string why;
+    llvm::StringRef advice; // what an author can change, of static memory
   };
-  void block(size_t from, size_t to, std::string why);
+  void block(size_t from, size_t to, std::string why, llvm::StringRef advice);
   void blockWrites(const Model &model, const TopLevel &top);
   size_t operatorAt(int64_t position) const;
   void blockState(const Model &model, const TopLevel &top);
   void blockValuesThatStay(const TopLevel &top);
   void blockRandom(const TopLevel &top);
   void noteLargestBlock(const TopLevel &top);
+  std::vector<Blocked> longest() const;
   std::string mainReasons() const;
+  std::string mainAdvice() const;
   size_t indexOf(torch::jit::Node *node, const TopLevel &top) const;
 
   std::shared_ptr<const AliasAnalysis> alias_;

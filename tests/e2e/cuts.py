@@ -1,8 +1,10 @@
 """Where stages may begin: --at in all its forms, cuts that must move, and counts that do not fit."""
+import inspect
 import re
 from pathlib import Path
 
 import torch
+from torch import Tensor, nn
 
 import e2e
 import odd_models
@@ -324,10 +326,63 @@ class Branches(Cuts):
             self.pipec(0, "pipe-run", "at.pipe", "--inputs", "in.pt", *parts, *e2e.BITS, "--expect", "expected.pt", saying="PASSED")
 
 
+class NormalisesFirst(nn.Module):
+    """Renormalises the first weight next to its use."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8)
+        self.register_buffer("mean", torch.zeros(8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.relu(self.a(x))
+        with torch.no_grad():
+            self.a.weight.div_(self.a.weight.norm())
+        return self.c(torch.relu(self.b(h))).pow(2).mean()
+
+
+class NormalisesLast(NormalisesFirst):
+    """Behind the loss, as a training loop in Python would do it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        loss = self.c(torch.relu(self.b(torch.relu(self.a(x))))).pow(2).mean()
+        with torch.no_grad():
+            self.a.weight.div_(self.a.weight.norm())
+        return loss
+
+
+class AssignsLast(NormalisesFirst):
+    """The first operator reads what the last one makes of this call."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.c(torch.relu(self.b(torch.relu(self.a(x - self.mean)))))
+        self.mean = y.detach().mean(0).mul(0.1)
+        return y
+
+
 class TooMany(Cuts):
     def testStages(self):
-        self.refused(4, "1000 stages requested; this model can be cut into at most 33", "pipe-compile", MLP, "--stages", 1000, "--inputs", MLP_INPUTS, "-o", "never.pipe")
+        self.refused(4, ["1000 stages requested; this model can be cut into at most 33", "help: request fewer stages\n"], "pipe-compile", MLP, "--stages", 1000,
+                     "--inputs", MLP_INPUTS, "-o", "never.pipe")
         self.assertFalse(Path("never.pipe").exists())
+
+    def testAWriteThatAllStagesWaitFor(self):
+        """Fewer stages than 2 are none, so the help is about the write."""
+        lines, first = inspect.getsourcelines(NormalisesLast)
+        line = next(first + i for i, text in enumerate(lines) if "div_(" in text)
+        told = "help: change what keeps operators together: keep a write into a weight or state next to the operators that use it\n"
+        compile = ["--stages", 2, "--inputs", "f32[4,8]", "--cost", "analytic", "-o"]
+        for mode in ([], ["--train"]):
+            self.refused(4, ["at most 1 stage: it has ", f"aten::div_ at cuts.py:{line} writes into an attribute (a.weight)", told], "pipe-compile",
+                         self.save(NormalisesLast), *mode, *compile, "never.pipe")
+            self.pipec(0, "pipe-compile", self.save(NormalisesFirst), *mode, *compile, "first.pipe", "--force")
+        self.refused(4, ["at most 1 stage: it has ", "attribute mean is assigned the result of aten::mul at cuts.py:", told], "pipe-compile", self.save(AssignsLast),
+                     *compile, "never.pipe")
+
+    def testOneOperator(self):
+        """There is nothing to change."""
+        self.refused(4, ["at most 1 stage: it has 1 operator at top level", "help: pipe-run MODEL.pt runs it unsplit"], "pipe-compile", self.save(nn.ReLU),
+                     "--stages", 2, "--inputs", "f32[4,8]", "-o", "never.pipe")
 
     def testAsManyAsFit(self):
         """The number that the refusal names does compile, one more does not."""
