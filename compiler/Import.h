@@ -21,8 +21,8 @@ int64_t countElements(llvm::ArrayRef<c10::IValue> inputs);
 int64_t countElementsOfCalls(llvm::ArrayRef<std::vector<c10::IValue>> calls);
 
 /// Maps `path`, copies the graph of `method` and reads its signature. Nothing is inlined; the model
-/// holds the module object. Of `mode` only the loss matters here. Errors: IO, Unreadable (with the
-/// existing methods if `method` does not exist); those of joinLoss.
+/// holds the module object, as loadJoined() reads it. Errors: IO, Unreadable (with the existing
+/// methods if `method` does not exist); those of joinLoss.
 llvm::Expected<Model> importModel(const std::string &path, const std::string &method,
                                   const SourceMode &mode = SourceMode());
 

@@ -237,8 +237,6 @@ static void trainOnlyParameters(const jit::Module &module) {
 static llvm::Error setMode(jit::Module &module, const SourceMode &mode) {
   if (mode.training)
     module.train(*mode.training);
-  if (mode.training == true)
-    trainOnlyParameters(module);
   std::set<std::string> kept = TRY(keptModules(module, mode.keepEval));
   for (const auto &inner : module.named_modules())
     if (kept.count(inner.name))
@@ -267,18 +265,24 @@ void removePrints(const jit::Module &module) {
       removePrints(graphFunction->graph()->block());
 }
 
-llvm::Expected<jit::Module> loadJoined(const std::string &path, const SourceMode &mode) {
-  llvm::Expected<jit::Module> module = loadMapped(path);
-  if (!module || mode.loss.empty())
-    return module;
+static llvm::Error addLoss(jit::Module &module, const std::string &path, const SourceMode &mode) {
   llvm::Expected<jit::Module> loss = loadMapped(mode.loss);
   if (!loss)
     return withContext(loss.takeError(), "--loss");
-  jit::Method method = TRY(methodOf(*module, path, mode.lossMethod));
+  jit::Method method = TRY(methodOf(module, path, mode.lossMethod));
   if (llvm::Expected<jit::Method> forward = methodOf(*loss, mode.loss, "forward"); !forward)
     return withContext(forward.takeError(), "--loss");
-  TRY(guardTorchError(ExitCode::Unreadable, "--loss " + mode.loss,
-                      [&] { return joinLoss(*module, mode.lossMethod, *loss); }));
+  return guardTorchError(ExitCode::Unreadable, "--loss " + mode.loss,
+                         [&] { return joinLoss(module, mode.lossMethod, *loss); });
+}
+
+llvm::Expected<jit::Module> loadJoined(const std::string &path, const SourceMode &mode) {
+  jit::Module module = TRY(loadMapped(path));
+  if (!mode.loss.empty())
+    TRY(addLoss(module, path, mode));
+  if (mode.training == true)
+    TRY(guardTorchVoid(ExitCode::Unreadable, path + ": setting what is trained",
+                       [&] { trainOnlyParameters(module); }));
   return module;
 }
 

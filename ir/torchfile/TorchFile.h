@@ -23,7 +23,8 @@ bool isPrint(const torch::jit::Node *node);
 void removePrints(torch::jit::Block *block);
 void removePrints(const torch::jit::Module &module);
 
-/// loadMapped, with the loss of `mode` joined. Errors: those of loadMapped, methodOf and joinLoss.
+/// loadMapped, with the loss of `mode` joined. In training mode only parameters require gradients.
+/// Errors: those of loadMapped, methodOf and joinLoss.
 llvm::Expected<torch::jit::Module> loadJoined(const std::string &path, const SourceMode &mode);
 
 /// loadJoined with the training flags of `mode` set, and with these checks. Errors: those of
