@@ -245,7 +245,9 @@ class RunInputs(InOwnDirectory):
         self.refuseRun("f32[8,64]", "--schedule run.pipe/plan.json: ", "line 1", options=["--schedule", "run.pipe/plan.json"], code=UNREADABLE)
 
     def testNoDevice(self):
-        self.refuseRun("f32[8,64]", "--device: expected a device, got ,", options=["--device", ","])
+        for given, devices in ((",", ""), ("cpu,", "cpu"), ("cpu,,cpu", "cpu,cpu"), ("cpu, ,cpu", "cpu,cpu")):
+            self.refuseRun("f32[8,64]", f'--device: expected something on both sides of each comma, got "{given}"', *([f"help: pass {devices}"] if devices else []),
+                           options=["--device", given])
 
     def testOutputIsALink(self):
         """One that leads nowhere yet, too: it is not replaced, and with --force what it names is written."""

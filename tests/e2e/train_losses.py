@@ -597,6 +597,13 @@ class TrainLosses(e2e.Case):
         self.refusedCompile(FloatPair, batch, ["--loss-output: expected result each to be the count of a sum, one number, got float32["], "sum,each")
         self.refusedCompile(FloatPair, batch, ["--loss-output: expected result sum to be the count of a sum, one number, got the sum itself"], "sum,sum")
 
+    def testAnEmptyPath(self):
+        batch = words()
+        for given, paths in (("sum,", "sum"), ("sum,,words", "sum,words"), (",sum", "sum")):
+            told = [f'--loss-output: expected something on both sides of each comma, got "{given}"', f"help: pass {paths}"]
+            self.refusedCompile(FloatPair, batch, told, given)
+            self.refused(USAGE, told, "pipe-run", "refused.pt", "--train", "--inputs", "batch.pt", "--loss-output", given)
+
     def refusedCompile(self, make, batch, saying, loss=None):
         torch.manual_seed(0)
         torch.jit.script(make()).save("refused.pt")

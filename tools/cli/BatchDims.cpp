@@ -43,11 +43,17 @@ static std::vector<std::string> splitOutsideQuotes(llvm::StringRef text) {
   return parts;
 }
 
+llvm::Expected<std::vector<std::string>> splitPaths(const std::string &option,
+                                                    llvm::StringRef text) {
+  std::vector<std::string> parts = splitOutsideQuotes(text);
+  TRY(expectNoneEmpty(option, text, std::vector<llvm::StringRef>(parts.begin(), parts.end())));
+  return parts;
+}
+
 llvm::Expected<Merges> parseMerges(llvm::ArrayRef<std::string> texts) {
   Merges result;
   for (const std::string &text : texts) {
-    const std::vector<std::string> parts = splitOutsideQuotes(text);
-    TRY(expectNoneEmpty("--merge", text, std::vector<llvm::StringRef>(parts.begin(), parts.end())));
+    const std::vector<std::string> parts = TRY(splitPaths("--merge", text));
     for (const std::string &part : parts) {
       auto [path, value] = llvm::StringRef(part).rsplit('=');
       const std::optional<MergeRule> rule = parseMergeRule(value);

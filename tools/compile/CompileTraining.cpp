@@ -5,6 +5,7 @@
 #include "ir/support/TextFile.h"
 #include "ir/support/Try.h"
 #include "llvm/Support/FileSystem.h"
+#include "tools/cli/BatchDims.h"
 #include "tools/cli/CommandLine.h"
 #include "tools/report/Table.h"
 
@@ -150,6 +151,8 @@ llvm::Error readTraining(const CompileContext &context, CompileOptions &options)
   }
   options.trainingFlag = TrainingFlag::True;
   options.loss = loss;
+  if (given(lossOutput))
+    TRY(splitPaths("--loss-output", lossOutput).takeError());
   options.lossOutput = lossOutput;
   options.planOnly = context.dryRun;
   return llvm::Error::success();

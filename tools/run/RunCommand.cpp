@@ -109,12 +109,17 @@ FlagOption json("json",
 constexpr int64_t kMany = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMaxThreads = 1024; // with more, LibTorch slows the machine down
 
-std::vector<std::string> deviceList() {
+/// Empty: not given. Errors: Usage for an empty name.
+llvm::Expected<std::vector<std::string>> deviceList() {
   std::vector<std::string> names;
+  if (!given(device))
+    return names;
   llvm::SmallVector<llvm::StringRef, 4> parts;
-  llvm::StringRef(device).split(parts, ',', -1, /*KeepEmpty=*/false);
-  for (llvm::StringRef part : parts)
-    names.push_back(part.trim().str());
+  llvm::StringRef(device).split(parts, ',');
+  for (llvm::StringRef &part : parts)
+    names.push_back((part = part.trim()).str());
+  if (parts.size() > 1)
+    TRY(expectNoneEmpty("--device", device, parts));
   return names;
 }
 
@@ -181,21 +186,20 @@ llvm::Error checkOptions(bool isArtifact) {
   if (!given(expect) && (given(rtol) || given(atol)))
     return makeError(ExitCode::Usage, given(rtol) ? "--rtol: expected --expect with it, got none"
                                                   : "--atol: expected --expect with it, got none");
-  if (given(device) && deviceList().empty())
-    return failf(ExitCode::Usage, "--device: expected a device, got {}", device.getValue());
   return llvm::Error::success();
 }
 
 /// Checked before any device is opened: the plan may have fewer ranks than the given devices.
-/// `replicas`: 0: as many as fit.
-llvm::Error checkDeviceNumber(bool isArtifact, int64_t replicas) {
-  if (!isArtifact || deviceList().size() < 2 || given(schedule)) // which places the stages anew
+llvm::Error checkDeviceNumber(const RunCommand &command) {
+  const std::vector<std::string> &devices = command.devices;
+  if (!command.isArtifact || devices.size() < 2 || given(schedule)) // which places the stages anew
     return llvm::Error::success();
   Artifact artifact = TRY(openArtifactPlan(model));
   const Plan &plan = artifact.plan;
-  const int64_t number =
-      replicas ? replicas : replicasThatFit(plan.ranks, deviceList(), static_cast<int>(threads));
-  return deviceNames(deviceList(), plan.ranks * static_cast<size_t>(number), plan.stages.size())
+  const int64_t number = command.replicas // 0: as many as fit
+                             ? command.replicas
+                             : replicasThatFit(plan.ranks, devices, static_cast<int>(threads));
+  return deviceNames(devices, plan.ranks * static_cast<size_t>(number), plan.stages.size())
       .takeError();
 }
 
@@ -262,6 +266,7 @@ llvm::Expected<RunCommand> readRunCommand() {
   if (command.isArtifact)
     TRY(refuseCheckpoint(model, "a model or an artifact"));
   TRY(checkOptions(command.isArtifact));
+  command.devices = TRY(deviceList());
   if (command.training)
     TRY(checkTrainedModel(*command.training, command.isArtifact));
   if (command.training && !command.training->emitGrads.empty())
@@ -271,13 +276,12 @@ llvm::Expected<RunCommand> readRunCommand() {
                      spelledOption(other->ArgStr), other->getValue());
   if (command.training)
     command.replicas = command.training->replicas;
-  TRY(checkDeviceNumber(command.isArtifact, command.replicas));
+  TRY(checkDeviceNumber(command));
   command.inputs = inputsOption;
   command.schedule = asNamedInTable(schedule.getValue());
   command.microBatches = asGiven(microBatches);
   if (given(seed))
     command.seed = static_cast<uint64_t>(seed.getValue());
-  command.devices = deviceList();
   command.libraries = libraries;
   command.output = output;
   command.expect = expect;

@@ -3,6 +3,7 @@
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "runtime/Replicas.h"
+#include "tools/cli/BatchDims.h"
 #include "tools/cli/CommandLine.h"
 #include "tools/cli/OutputFile.h"
 #include "tools/run/TrainCheckpoints.h"
@@ -237,6 +238,8 @@ llvm::Error checkTraining(bool hasInputs, bool replaces) {
   if (given(clipNorm) && !(clipNorm > 0))
     return failf(ExitCode::Usage, "--clip-norm: expected more than 0, got {}",
                  clipNorm.getValue().value);
+  if (given(lossOutput))
+    TRY(splitPaths("--loss-output", lossOutput).takeError());
   if (given(emitGrads))
     TRY(requireNewFile(emitGrads, replaces));
   if (reduction != "mean" && reduction != "sum")
