@@ -259,6 +259,16 @@ class SparseBuffer(nn.Module):
         return self.b(torch.sparse.mm(self.edges, torch.tanh(self.a(x)).t()).t()).pow(2).mean()
 
 
+class WritesItsInput(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(6, 6), nn.Linear(6, 6)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x.mul_(2)
+        return self.b(torch.tanh(self.a(x))).pow(2).mean()
+
+
 class TrainRuns(e2e.Case):
     def saved(self, make, *batch, stages=2, options=()):
         torch.manual_seed(0)
@@ -586,6 +596,13 @@ class TrainRuns(e2e.Case):
         state, gradients = self.trained(pipe, "--train", "--inputs", batch, "--steps", 2)
         self.sameBits(dict(before), {name: state[name] for name in before})
         self.assertEqual(len(gradients), len(before))
+
+    def testEachStepStartsFromTheBatchAsGiven(self):
+        run = self.saved(WritesItsInput, torch.randn(8, 6))
+        for what in ("m.pt", "m.pipe"):
+            for parts in (1, 2):
+                first, third = (self.trained(what, *run, "--microbatches", parts, "--steps", steps)[1] for steps in (1, 3))
+                self.sameBits(first, third, f"{what}, {parts} micro-batches")
 
     def testGradientsAreThoseBeforeClipping(self):
         model, pipe, batch = self.family("mlp")
