@@ -105,6 +105,8 @@ TRAINED = {"v1.3-training": (Trained, lambda: (torch.randint(12, (6,)), torch.ra
            "v1.4-training": (Parts, lambda: ({"ids": torch.randint(12, (6,)), "factors": torch.rand(3) + 1}, torch.randint(12, (6,))),
                              "trained.first,trained.second", ["--batch-dim", "batch.factors=none"]),
            "v1.5-training": (Whole, lambda: (torch.randint(12, (6,)), torch.rand(3) + 1, torch.randint(12, (6,))), "trained.first,trained.second",
+                             ["--batch-dim", "factors=none"]),
+           "v1.6-training": (Whole, lambda: (torch.randint(12, (6,)), torch.rand(3) + 1, torch.randint(12, (6,))), "trained.first,trained.second",
                              ["--batch-dim", "factors=none"])}
 
 

@@ -20,9 +20,13 @@ class Kept(e2e.Case):
         self.assertIn("v1-mlp", [folder.name for folder in INFERRED])
         self.assertIn("v1.3-training", [folder.name for folder in TRAINED])
         minors = {folder.name: e2e.plan(folder / "model.pipe")["format_version"]["minor"] for folder in KEPT}
-        self.assertLessEqual(set(range(6)), set(minors.values()))
+        self.assertLessEqual(set(range(7)), set(minors.values()))
         for name, minor in minors.items():
             self.assertEqual(name.split("-")[0], f"v1.{minor}" if minor else "v1")
+        training = e2e.plan(next(folder for folder in TRAINED if folder.name == "v1.6-training") / "model.pipe")["training"]
+        for key in ("optimizer_ns", "pending_bytes"):
+            self.assertTrue(any(stage.get(key) for stage in training["costs"]), f"a cost of 1.6: {key}")
+        self.assertGreater(training["samples"], 0)
 
     def testTheyAreSmall(self):
         """They stay in the tree for ever."""
