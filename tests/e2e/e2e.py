@@ -42,8 +42,9 @@ def run(tool, *arguments, env=None, cwd=None, timeout=300, before=None):
 def preloading(program, name):
     """The environment that loads tests/support/NAME.c before a program. The address sanitizer refuses to start unless its own library,
     if the program has one, comes before all others."""
-    library = Path(f"{name}.so").resolve()
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(library), str(SOURCE / "tests" / "support" / f"{name}.c"), "-ldl"], check=True)
+    library, source = Path(f"{name}.so").resolve(), SOURCE / "tests" / "support" / f"{name}.c"
+    if not library.exists() or library.stat().st_mtime < source.stat().st_mtime:  # a running program may have it open
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(library), str(source), "-ldl"], check=True)
     needed = subprocess.run(["ldd", str(program)], stdout=subprocess.PIPE, text=True, check=True).stdout
     sanitizers = re.findall(r"lib(?:asan|clang_rt\.asan)\S* => (\S+)", needed)
     return {"LD_PRELOAD": " ".join([*sanitizers, str(library)])}

@@ -9,26 +9,17 @@ from pathlib import Path
 import e2e
 
 
-def library():
-    """What is loaded before a command to make it a server."""
-    path = Path("fork_server.so").resolve()
-    if not path.exists():
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(path), str(e2e.SOURCE / "tests" / "support" / "fork_server.c"), "-ldl"],
-                       check=True)
-    return str(path)
-
-
 class ForkServer:
     """Each run is a process of its own, with its own arguments, output and exit code. One run at a time."""
 
     def __init__(self, tool):
         self.tool = tool
         self.files = tempfile.TemporaryDirectory()
-        self.process = subprocess.Popen([str(e2e.BIN / tool)], env={**os.environ, "LD_PRELOAD": library()}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        self.process = subprocess.Popen([str(e2e.BIN / tool)], env={**os.environ, **e2e.preloading(e2e.BIN / tool, "fork_server")}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         bufsize=0, start_new_session=True)
 
     def run(self, *arguments, timeout=300):
-        """As e2e.run. A sanitizer's build refuses to load a library before its own, and is started anew each time."""
+        """As e2e.run. Where the server has ended, the command is started anew."""
         out, err = Path(self.files.name) / "out", Path(self.files.name) / "err"
         words = [str(len(arguments)), str(out), str(err), *map(str, arguments)]
         try:
