@@ -1,9 +1,8 @@
 #include "compiler/emit/StageWeights.h"
 
 #include "ir/TensorKey.h"
+#include "ir/ViewLike.h"
 #include "llvm/ADT/StringMap.h"
-
-#include <ATen/ops/empty.h>
 
 #include <map>
 
@@ -32,13 +31,7 @@ c10::Storage storageOver(uintptr_t begin, uintptr_t end, const at::Tensor &owner
 at::Tensor viewOf(const at::Tensor &tensor, const c10::Storage &storage, uintptr_t begin) {
   auto offset = static_cast<int64_t>(
       (reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) - begin) / tensor.element_size());
-  at::Tensor view = at::empty({0}, tensor.options().requires_grad(false));
-  view.unsafeGetTensorImpl()->set_storage_keep_dtype(storage);
-  view.unsafeGetTensorImpl()->set_storage_offset(offset);
-  view.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides());
-  view._set_conj(tensor.is_conj());
-  view._set_neg(tensor.is_neg());
-  return view.set_requires_grad(tensor.requires_grad());
+  return viewLike(tensor, storage, offset).set_requires_grad(tensor.requires_grad());
 }
 
 } // namespace

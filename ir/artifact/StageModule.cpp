@@ -3,6 +3,7 @@
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
 #include "ir/TorchError.h"
+#include "ir/ViewLike.h"
 #include "ir/artifact/StageCheck.h"
 #include "ir/artifact/StageFacts.h"
 #include "ir/graph/LstmState.h"
@@ -140,11 +141,7 @@ private:
       whole.set_(storage, 0, {static_cast<int64_t>(storage.nbytes())}, {1});
       bytes = whole.to(device_);
     }
-    auto view = at::empty({0}, tensor.options().device(device_).requires_grad(false));
-    view.set_(bytes.storage(), tensor.storage_offset(), tensor.sizes(), tensor.strides());
-    view._set_conj(tensor.is_conj());
-    view._set_neg(tensor.is_neg());
-    return view;
+    return viewLike(tensor, bytes.storage(), tensor.storage_offset());
   }
 
   at::Device device_;

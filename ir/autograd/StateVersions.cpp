@@ -1,5 +1,6 @@
 #include "ir/autograd/StateVersions.h"
 
+#include "ir/ViewLike.h"
 #include "ir/autograd/GradLeaf.h"
 #include "ir/support/Llvm.h"
 #include "ir/values/MapTensors.h"
@@ -115,9 +116,7 @@ at::Tensor SharingCopies::onCopiedMemory(const at::Tensor &tensor) {
   if (!part.copy.defined())
     part.copy = bytesOf(part.storage, part.begin, part.end).clone();
   const int64_t skipped = part.begin / static_cast<int64_t>(tensor.element_size());
-  return at::empty({0}, tensor.options().requires_grad(false))
-      .set_(part.copy.storage(), tensor.storage_offset() - skipped, tensor.sizes(),
-            tensor.strides());
+  return viewLike(tensor, part.copy.storage(), tensor.storage_offset() - skipped);
 }
 
 void SharingCopies::replace(llvm::MutableArrayRef<c10::IValue> values) {

@@ -1,6 +1,7 @@
 #include "ir/torchfile/ModuleCopy.h"
 
 #include "ir/TorchError.h"
+#include "ir/ViewLike.h"
 #include "ir/support/Check.h"
 #include "ir/support/Try.h"
 #include "ir/torchfile/SharedCode.h"
@@ -11,7 +12,6 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/jit_type.h>
-#include <ATen/ops/empty.h>
 #include <c10/core/CPUAllocator.h>
 
 #include <cstring>
@@ -82,12 +82,8 @@ private:
   }
 
   at::Tensor tensor(const at::Tensor &original) {
-    at::Tensor copy = at::empty({0}, original.options().requires_grad(false));
-    copy.set_(storage(original.storage()), original.storage_offset(), original.sizes(),
-              original.strides());
-    copy._set_conj(original.is_conj());
-    copy._set_neg(original.is_neg());
-    return copy.set_requires_grad(original.requires_grad());
+    return viewLike(original, storage(original.storage()), original.storage_offset())
+        .set_requires_grad(original.requires_grad());
   }
 
   c10::IValue tuple(const c10::IValue &original) {

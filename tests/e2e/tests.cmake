@@ -25,5 +25,7 @@ pipec_e2e_test(e2e-train-grid e2e/train_grid.py)
 pipec_e2e_test(e2e-first-calls e2e/first_calls.py)
 # Micro-batches whose samples have other lengths, under every schedule.
 pipec_e2e_test(e2e-micro-batch-shapes e2e/micro_batch_shapes.py)
+# Complex values that are conjugated when they are read.
+pipec_e2e_test(e2e-conjugates e2e/conjugates.py)
 # Tables of programs, run by PyTorch.
 pipec_e2e_test(e2e-torch-comms e2e/torch_comms.py)
