@@ -5,7 +5,6 @@
 #include "ir/autograd/ModelGradients.h"
 #include "ir/support/Try.h"
 #include "ir/text/TensorText.h"
-#include "ir/values/MapTensors.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <ATen/core/Tensor.h>
@@ -33,34 +32,32 @@ std::map<std::string, std::vector<PortRef>> usesByName(const Plan &plan) {
   return uses;
 }
 
-/// The tensors of an attribute, also those of an object whose class is no module. `objects`: those
-/// seen so far, because an object may hold itself.
-void forEachHeldTensor(const c10::IValue &value, std::set<const void *> &objects,
+/// The tensors of an attribute that is no module, also those of objects.
+void forEachHeldTensor(const c10::IValue &value,
                        llvm::function_ref<void(const at::Tensor &)> visit) {
-  if (!value.isObject())
-    return forEachTensor(value, visit);
-  const c10::ivalue::Object &object = value.toObjectRef();
-  if (object.type()->is_module() || !objects.insert(&object).second)
-    return;
-  for (const c10::IValue &slot : object.slots())
-    forEachHeldTensor(slot, objects, visit);
+  std::set<const void *> objects; // those seen so far, because an object may hold itself
+  value.visit([&](const c10::IValue &part) {
+    if (part.isTensor() && part.toTensor().defined())
+      visit(part.toTensor());
+    return part.isObject() &&
+           (part.toObjectRef().type()->is_module() || !objects.insert(&part.toObjectRef()).second);
+  });
 }
 
 /// Stages that have memory of their own would train two tensors of one memory apart.
 llvm::Error refuseOverlaps(const torch::jit::Module &module) {
   std::vector<at::Tensor> tensors;
   std::vector<std::string> names;
-  std::set<const void *> seen, objects;
-  for (const auto &attribute : module.named_attributes(/*recurse=*/true))
-    forEachHeldTensor(attribute.value, objects, [&](const at::Tensor &tensor) {
-      // A trained one in a container is a parameter under its own name, or was refused.
-      const bool counts =
-          attribute.value.isTensor() || (tensor.defined() && !tensor.requires_grad());
-      if (counts && tensor.defined() && seen.insert(tensor.unsafeGetTensorImpl()).second) {
-        tensors.push_back(tensor);
-        names.push_back(attribute.name);
-      }
-    });
+  std::set<const void *> seen;
+  for (const bool inContainers : {false, true}) // a tensor that is both has its own name
+    for (const auto &attribute : module.named_attributes(/*recurse=*/true))
+      if (attribute.value.isTensor() != inContainers)
+        forEachHeldTensor(attribute.value, [&](const at::Tensor &tensor) {
+          if (seen.insert(tensor.unsafeGetTensorImpl()).second) {
+            tensors.push_back(tensor);
+            names.push_back(attribute.name);
+          }
+        });
   const std::vector<int64_t> storages = storageIds(tensors);
   std::map<int64_t, std::vector<size_t>> byMemory;
   for (size_t i = 0; i < tensors.size(); ++i)
@@ -73,27 +70,46 @@ llvm::Error refuseOverlaps(const torch::jit::Module &module) {
   return llvm::Error::success();
 }
 
-bool isTrainedTensor(const at::Tensor &tensor) {
-  return tensor.defined() && tensor.requires_grad();
+/// As the author of the model calls it.
+std::string describeContainer(const c10::IValue &value) {
+  if (value.isObject())
+    return "an object of class " + value.type()->expectRef<c10::ClassType>().name()->name();
+  if (value.isTuple())
+    return "a Tuple";
+  return value.isList() ? "a List" : "a Dict";
 }
 
-/// Neither an optimizer nor a gradient has a name for them.
-llvm::Error refuseTrainedContainers(const StagedModel &model, const torch::jit::Module &module) {
-  auto refuse = [](const std::string &name, const c10::IValue &value) {
-    return refuseWith(Refusal::TrainedContainer, name, value.tagKind());
-  };
+/// Of the containers that forward reads, open-weight-lists has left these. Objects are in the model
+/// as their parts, which are attributes under other names than the parameters'.
+llvm::Error refuseTrainedContainers(const StagedModel &model, const torch::jit::Module &module,
+                                    const std::vector<TrainedTensor> &parameters) {
+  std::map<const void *, std::string> nameOf; // only looked up
+  for (const TrainedTensor &parameter : parameters)
+    nameOf[parameter.tensor.unsafeGetTensorImpl()] = parameter.names.front();
+  std::set<std::string> read;
   for (const Attribute &attribute : model.attributes)
-    if (!attribute.value.isTensor() && llvm::any_of(tensorsIn(attribute.value), isTrainedTensor))
-      return refuse(attribute.name, attribute.value);
-  // The model has their parts, as attributes of their own.
+    if (!attribute.value.isTensor())
+      read.insert(attribute.name);
   for (const auto &attribute : module.named_attributes(/*recurse=*/true)) {
-    bool holdsTrained = false;
-    std::set<const void *> objects;
-    if (attribute.value.isObject())
-      forEachHeldTensor(attribute.value, objects,
-                        [&](const at::Tensor &tensor) { holdsTrained |= isTrainedTensor(tensor); });
-    if (holdsTrained)
-      return refuse(attribute.name, attribute.value);
+    if (!attribute.value.isObject() && !read.count(attribute.name))
+      continue;
+    bool isTrained = false, isNameless = false;
+    std::string parameter; // the first in it
+    forEachHeldTensor(attribute.value, [&](const at::Tensor &tensor) {
+      if (!tensor.requires_grad())
+        return;
+      const auto known = nameOf.find(tensor.unsafeGetTensorImpl());
+      isTrained = true;
+      isNameless |= known == nameOf.end();
+      if (known != nameOf.end() && parameter.empty())
+        parameter = known->second;
+    });
+    const std::string kind = isTrained ? describeContainer(attribute.value) : "";
+    if (isNameless)
+      return refuseWith(Refusal::TrainedContainer, attribute.name, kind);
+    if (isTrained)
+      return refuseWith(Refusal::ParameterInContainer, attribute.name, kind, parameter,
+                        attribute.name, parameter);
   }
   return llvm::Error::success();
 }
@@ -104,7 +120,7 @@ llvm::Expected<TrainingPlan> trainingPlanOf(const StagedModel &model, const Plan
                                             const LossLeaves &loss, SourceCopies &copies) {
   const torch::jit::Module source = TRY(copies.next(Prints::Removed));
   const std::vector<TrainedTensor> tensors = trainedTensors(source);
-  TRY(refuseTrainedContainers(model, source));
+  TRY(refuseTrainedContainers(model, source, tensors));
   TRY(refuseOverlaps(source));
   const std::map<std::string, std::vector<PortRef>> uses = usesByName(plan);
   TrainingPlan training;

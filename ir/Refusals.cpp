@@ -98,14 +98,15 @@ constexpr RefusalRow kRefusals[] = {
      "of one changes the other in PyTorch, but stages have memory of their own. A parameter with "
      "several names is one tensor and trains."},
     {Refusal::TrainedContainer, "trained-container",
-     "--train: {} is a {} that holds trained tensors",
-     "make each of them a parameter of a module and use that in forward, or turn their "
-     "requires_grad "
-     "off",
-     "Trained tensors are in a list, a dict or an object that is no attribute of a module by "
-     "itself, "
-     "so neither an optimizer nor a gradient has a name for them. Lists of parameters that are "
-     "attributes, as LSTM has them, are no such case."},
+     "--train: {} is {} with a trained tensor that is no parameter",
+     "make it a parameter of a module and use that in forward, or turn its requires_grad off",
+     "A trained tensor is in a list, tuple, dict or object and is no parameter of a module, so "
+     "neither an optimizer nor a gradient has a name for it."},
+    {Refusal::ParameterInContainer, "parameter-in-container",
+     "--train: {} is {} with the parameter {} in it", "take it out of {}, and use {} in forward",
+     "A parameter of a module is also in an object of a class, or in a list, tuple or dict that "
+     "has a tensor of its own or an object in it, or into which the model writes. Other lists, "
+     "tuples and dicts of parameters train, as those of LSTM do."},
     {Refusal::StateWithGradient, "state-with-gradient",
      "the model writes a value with a gradient into its state {}, from which the next micro-batch "
      "would walk back into this one",

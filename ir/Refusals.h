@@ -30,6 +30,7 @@ enum class Refusal {
   ValuesDtype,
   ParametersOfOneMemory,
   TrainedContainer,
+  ParameterInContainer,
   StateWithGradient,
   GradMode,
   HiddenTensors,

@@ -1,14 +1,15 @@
 #include "ir/TensorKey.h"
+#include "ir/support/Try.h"
+#include "ir/values/MapTensors.h"
 #include "passes/Passes.h"
+#include "passes/attributes/SpelledConstant.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 
 #include <map>
-#include <optional>
 
 namespace pipec {
 
-using torch::jit::Node;
 using torch::jit::Use;
 using torch::jit::Value;
 
@@ -18,65 +19,72 @@ class OpenWeightLists : public ModelPass {
 public:
   llvm::Expected<bool> run(Model &model, PassContext &) override {
     const size_t arguments = model.argumentCount();
-    std::map<TensorKey, size_t> tensors; // the first attribute that is this tensor
     for (size_t i = 0; i < model.attributes.size(); ++i)
       if (const Attribute &attribute = model.attributes[i];
           attribute.value.isTensor() && attribute.value.toTensor().defined() && !attribute.written)
-        tensors.emplace(keyOf(attribute.value.toTensor()), i);
+        tensors_.emplace(keyOf(attribute.value.toTensor()), model.graph->inputs()[arguments + i]);
     bool changed = false;
     for (size_t i = model.attributes.size(); i-- > 0;) {
-      const std::optional<std::vector<size_t>> parts = partsOf(model.attributes[i], tensors);
-      if (!parts)
+      if (!canBeMade(model.attributes[i]))
         continue;
-      std::vector<Value *> values;
-      for (size_t part : *parts)
-        values.push_back(model.graph->inputs()[arguments + part]);
-      replaceReads(*model.graph->inputs()[arguments + i], values);
+      TRY(replaceReads(*model.graph->inputs()[arguments + i], model.attributes[i]));
       model.graph->eraseInput(arguments + i);
       model.attributes.erase(model.attributes.begin() + static_cast<int64_t>(i));
       for (size_t &state : model.stateOutputs)
         state -= state > i;
-      for (auto &[key, number] : tensors)
-        number -= number > i;
       changed = true;
     }
     return changed;
   }
 
 private:
-  /// The attributes that are its elements; nothing: it is no such list.
-  static std::optional<std::vector<size_t>> partsOf(const Attribute &attribute,
-                                                    const std::map<TensorKey, size_t> &tensors) {
-    if (attribute.kind != AttributeKind::Value || attribute.written ||
-        !attribute.value.isTensorList() || attribute.value.toTensorVector().empty())
-      return std::nullopt;
-    std::vector<size_t> parts;
-    for (const at::Tensor &tensor : attribute.value.toTensorVector()) {
-      const auto found = tensor.defined() ? tensors.find(keyOf(tensor)) : tensors.end();
-      if (found == tensors.end())
-        return std::nullopt;
-      parts.push_back(found->second);
-    }
-    return parts;
+  bool canBeMade(const Attribute &attribute) const {
+    const c10::IValue &value = attribute.value;
+    const bool isContainer = value.isList() || value.isTuple() || value.isGenericDict();
+    return attribute.kind == AttributeKind::Value && !attribute.written && isContainer &&
+           !tensorsIn(value).empty() && isMadeOfAttributes(value);
   }
 
-  /// A list of its own for each reader: it is made in the reader's stage.
-  static void replaceReads(Value &list, const std::vector<Value *> &values) {
-    const std::vector<Use> uses = list.uses(); // changes
-    for (const Use &use : uses) {
-      Node *make = list.owningGraph()->createList(c10::TensorType::get(), values);
-      make->insertBefore(use.user)->copyMetadata(use.user);
-      use.user->replaceInput(use.offset, make->output());
+  /// Whether its tensors are attributes, and all else in it can be a constant.
+  bool isMadeOfAttributes(const c10::IValue &value) const {
+    auto isMade = [this](const c10::IValue &part) { return isMadeOfAttributes(part); };
+    if (value.isTensor())
+      return value.toTensor().defined() && tensors_.count(keyOf(value.toTensor()));
+    if (value.isList())
+      return llvm::all_of(value.toListRef(), isMade);
+    if (value.isTuple())
+      return llvm::all_of(value.toTupleRef().elements(), isMade);
+    if (value.isGenericDict()) {
+      for (const auto &entry : value.toGenericDict())
+        if (entry.key().isTensor() || !isMade(entry.value()))
+          return false;
+      return true;
     }
+    return value.isScalar() || value.isString() || value.isNone() || value.isDevice();
   }
+
+  /// A container of its own for each reader: it is made in the reader's stage.
+  llvm::Error replaceReads(Value &container, const Attribute &attribute) const {
+    const std::vector<Use> uses = container.uses(); // changes
+    for (const Use &use : uses) {
+      const torch::jit::WithInsertPoint guard(use.user);
+      Value *made = TRY(
+          spelledConstant(attribute.value, container.type(), attribute.name, use.user,
+                          [this](const at::Tensor &tensor) { return tensors_.at(keyOf(tensor)); }));
+      use.user->replaceInput(use.offset, made);
+    }
+    return llvm::Error::success();
+  }
+
+  std::map<TensorKey, Value *> tensors_; // the input of the first attribute that is this tensor
 };
 
 } // namespace
 
 PassInfo openWeightLists() {
   return {.name = "open-weight-lists",
-          .description = "makes lists of tensors that are attributes themselves, as recurrent "
-                         "layers hold their weights, out of these attributes",
+          .description = "makes lists, tuples and dicts of tensors that are attributes themselves, "
+                         "as recurrent layers hold their weights, out of these attributes",
           .requires_ = "attributes are graph inputs",
           .guarantees = "a weight that is trained is read under its own name",
           .example = R"(

@@ -23,21 +23,23 @@ std::string describeRead(torch::jit::Node *read) {
 
 } // namespace
 
-llvm::Expected<torch::jit::Value *> spelledConstant(const c10::IValue &value,
-                                                    const c10::TypePtr &type,
-                                                    const std::string &path,
-                                                    torch::jit::Node *read) {
+llvm::Expected<torch::jit::Value *>
+spelledConstant(const c10::IValue &value, const c10::TypePtr &type, const std::string &path,
+                torch::jit::Node *read,
+                llvm::function_ref<torch::jit::Value *(const at::Tensor &)> valueOf) {
   torch::jit::Graph &graph = *read->owningGraph();
   auto elements = [&](llvm::ArrayRef<c10::IValue> values,
                       auto typeOf) -> llvm::Expected<std::vector<Value *>> {
     std::vector<Value *> result;
     for (size_t i = 0; i < values.size(); ++i) {
-      Value *element = TRY(spelledConstant(values[i], typeOf(i), path, read));
+      Value *element = TRY(spelledConstant(values[i], typeOf(i), path, read, valueOf));
       result.push_back(element);
     }
     return result;
   };
   auto insert = [&](Node *node) { return graph.insertNode(node->copyMetadata(read))->output(); };
+  if (value.isTensor() && valueOf)
+    return valueOf(value.toTensor());
   if (value.isList()) {
     c10::TypePtr elementType = value.type()->expect<c10::ListType>()->getElementType();
     const auto inner = TRY(elements(value.toListRef().vec(), [&](size_t) { return elementType; }));

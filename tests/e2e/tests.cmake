@@ -29,3 +29,5 @@ pipec_e2e_test(e2e-micro-batch-shapes e2e/micro_batch_shapes.py)
 pipec_e2e_test(e2e-conjugates e2e/conjugates.py)
 # Tables of programs, run by PyTorch.
 pipec_e2e_test(e2e-torch-comms e2e/torch_comms.py)
+# Parameters that a model reads in lists, tuples and dicts.
+pipec_e2e_test(e2e-trained-containers e2e/trained_containers.py)

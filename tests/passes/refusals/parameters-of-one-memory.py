@@ -8,7 +8,10 @@
 # RUN: %refused parameters-of-one-memory pipe-compile %t.pt --train --at b --inputs f32[2,4] -o %t.pipe --cost analytic
 # RUN: %python %s %t.pt InDict
 # RUN: %refused parameters-of-one-memory pipe-compile %t.pt --train --at b --inputs f32[2,4] -o %t.pipe --cost analytic
-"""A parameter is the transpose of another one's memory, or a list, tuple, dict or object holds a part of a parameter."""
+# RUN: %python %s %t.pt Twin
+# RUN: %refused parameters-of-one-memory pipe-compile %t.pt --train --at b --inputs f32[2,4] -o %t.pipe --cost analytic
+"""A parameter is the transpose of another one's memory, or a list, tuple, dict or object holds a part of a parameter, or a list another
+trained tensor of the same elements."""
 import sys
 from typing import Dict, List, Tuple
 
@@ -92,5 +95,16 @@ class InObject(Parts):
         return (self.b(self.a(x)) * self.held.row).mean()
 
 
-made = {"Model": Model, "InList": InList, "InTuple": InTuple, "InDict": InDict, "InObject": InObject}[sys.argv[2]]()
+class Twin(Parts):
+    held: List[Tensor]
+
+    def __init__(self):
+        super().__init__()
+        self.held = [nn.Parameter(self.a.weight.data)]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.b(self.a(x) @ self.held[0]).mean()
+
+
+made = {"Model": Model, "InList": InList, "InTuple": InTuple, "InDict": InDict, "InObject": InObject, "Twin": Twin}[sys.argv[2]]()
 torch.jit.save(torch.jit.script(made), sys.argv[1])

@@ -56,7 +56,7 @@ class StatefulRnnNodetach(StatefulRnn):
 REFUSED = {
     "lo_wgan_gp": "the model computes gradients itself",
     "lo_param_view_alias": "are different tensors of one memory",
-    "lo_params_in_tuple_attr": "is a Tuple that holds trained tensors",
+    "lo_params_in_tuple_attr": "is a Tuple with a trained tensor that is no parameter",
     "lo_stateful_rnn_nodetach": "the model writes a value with a gradient into its state",
 }
 
