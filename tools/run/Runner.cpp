@@ -37,6 +37,9 @@ template <typename Trained> Trainer trainerOf(std::shared_ptr<Trained> trained) 
           [trained](const std::vector<c10::IValue> &values) { return trained->evaluate(values); },
           [trained] { return c10::IValue(trained->gradients().ivalue()); },
           [trained] { return c10::IValue(trained->state().ivalue()); },
+          [trained]() -> llvm::Expected<std::vector<std::string>> {
+            return trained->unsavedState();
+          },
           {},
           {},
           [trained](const std::string &directory, const CheckpointOptions &options) {
