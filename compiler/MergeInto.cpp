@@ -142,6 +142,13 @@ std::vector<std::string> unsavedOf(const Model &model, const torch::jit::Module 
   return names;
 }
 
+/// Whatever their strides and gradient flags. False if that is not certain.
+bool haveSameValues(const at::Tensor &a, const at::Tensor &b) {
+  if (a.layout() != at::kStrided || b.layout() != at::kStrided)
+    return haveSameBits(a, b);
+  return haveSameBits(a.detach().contiguous(), b.detach().contiguous());
+}
+
 /// Errors: Usage if one tensor of the model gets different values for two of its names.
 llvm::Error checkTies(const Weights &own, const Weights &weights) {
   std::map<TensorKey, std::string> firstNames;
@@ -151,7 +158,7 @@ llvm::Error checkTies(const Weights &own, const Weights &weights) {
       continue;
     // detach(): a buffer may be a parameter's memory without its gradient.
     const auto [known, isNew] = firstNames.try_emplace(keyOf(tensor.detach()), name);
-    if (!isNew && !haveSameBits(weights.at(known->second), given->second))
+    if (!isNew && !haveSameValues(weights.at(known->second), given->second))
       return makeError(ExitCode::Usage,
                        fmt::format("{} and {}: expected equal values, for the model has one tensor "
                                    "for both, got different ones",
@@ -258,7 +265,7 @@ llvm::Error replaceAll(torch::jit::Module &module, const std::string &model,
       at::Tensor target = tensor;
       // Equal ones stay: no value can be written into a tensor that expand() made.
       if (replaced.insert(target.unsafeGetTensorImpl()).second &&
-          !haveSameBits(target, found->second))
+          !haveSameValues(target, found->second))
         target.copy_(found->second);
     }
     report.tensors = replaced.size();
