@@ -131,10 +131,10 @@ std::vector<std::string> unsavedOf(const Model &model, const torch::jit::Module 
   std::vector<std::string> names;
   for (const Attribute &attribute : model.attributes) {
     const bool changes = attribute.written || attribute.requiresGrad;
-    const bool isPlain =
-        llvm::is_contained(attribute.plainNames, attribute.name) ||
-        isPlainTensor(module, attribute.name) || attribute.kind == AttributeKind::Value ||
-        attribute.kind == AttributeKind::Object;
+    const bool isPlain = llvm::is_contained(attribute.plainNames, attribute.name) ||
+                         isPlainTensor(module, attribute.name) ||
+                         attribute.kind == AttributeKind::Value ||
+                         attribute.kind == AttributeKind::Object;
     if (changes && isPlain && llvm::none_of(attribute.allNames(), isGiven) &&
         !startsWith(attribute.name, ofLoss))
       names.push_back(attribute.name);

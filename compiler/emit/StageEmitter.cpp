@@ -55,8 +55,7 @@ private:
   void addPlainNamesOfReceivers() {
     for (size_t channel : stage_.plan.weightChannelsOut)
       for (const PortRef &to : model_.channels[channel].to)
-        for (const std::string &name :
-             model_.stages[to.stage].plan.attributes[to.port].allNames())
+        for (const std::string &name : model_.stages[to.stage].plan.attributes[to.port].allNames())
           if (isPlain(name))
             registerAs(name, AttributeKind::Buffer, /*isPlain=*/true, values_[ownedBy(channel)],
                        c10::TensorType::get());
