@@ -1,6 +1,7 @@
 #include "compiler/CheckpointWeights.h"
 
 #include "ir/TorchError.h"
+#include "ir/artifact/StageFacts.h"
 #include "ir/checkpoint/ModelState.h"
 #include "ir/checkpoint/Restore.h"
 #include "ir/support/Llvm.h"
@@ -12,6 +13,9 @@
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/ir.h>
 
+#include <optional>
+#include <set>
+
 namespace pipec {
 
 namespace {
@@ -22,6 +26,23 @@ llvm::Error notInCheckpoint(const std::string &name) {
   return makeError(ExitCode::Usage,
                    fmt::format("checkpoint: {}: expected it in the checkpoint, got none", name),
                    "pass the model that the checkpoint was trained from");
+}
+
+/// A value of the model and what replaces it.
+using Place = std::pair<ModelValue, const SavedValue *>;
+
+/// The stages hold the attributes of an object of a TorchScript class by names of their own.
+void addPartsOfObjects(const torch::jit::Module &module, const CheckpointValues &values,
+                       std::vector<std::string> &all, std::vector<Place> &places) {
+  const std::set<std::string> known(all.begin(), all.end());
+  for (const SavedValue &saved : values.all()) {
+    const std::string &name = saved.about.name;
+    std::optional<c10::IValue> own = attributeAt(module, name);
+    if (!own || known.count(name))
+      continue;
+    all.push_back(name);
+    places.push_back({{{name}, AttributeKind::Value, std::move(*own)}, &saved});
+  }
 }
 
 /// Whether training wrote it.
@@ -91,7 +112,7 @@ llvm::Error fillStages(Relinked &stages, const CheckpointValues &values) {
 llvm::Error fillModel(torch::jit::Module &module, const CheckpointValues &values,
                       MergeIntoReport &report) {
   std::vector<std::string> objects, all;
-  std::vector<std::pair<ModelValue, const SavedValue *>> places;
+  std::vector<Place> places;
   for (ModelValue &each : modelState(module, objects)) {
     all.insert(all.end(), each.names.begin(), each.names.end());
     const SavedValue *saved = values.findAny(each.names);
@@ -104,6 +125,7 @@ llvm::Error fillModel(torch::jit::Module &module, const CheckpointValues &values
       TRY(checkFits(*saved, each.value.toTensor()));
     places.emplace_back(std::move(each), saved);
   }
+  addPartsOfObjects(module, values, all, places);
   const std::string ofLoss = nameOfJoinedLoss(module) + ".";
   for (const SavedValue &saved : values.all())
     if (saved.about.kind != AttributeKind::Value && startsWith(saved.about.name, ofLoss)) {

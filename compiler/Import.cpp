@@ -74,6 +74,7 @@ void makeBuffer(Model &model, Attribute &constant) {
   const std::string last = number.str();
   while (!isFree(constant.name))
     constant.name = (first += "_") + "." + last;
+  constant.plainNames = {constant.name};
 }
 
 } // namespace

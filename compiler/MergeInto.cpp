@@ -1,12 +1,14 @@
 #include "compiler/MergeInto.h"
 
 #include "compiler/CheckpointWeights.h"
+#include "compiler/FrontEnd.h"
 #include "compiler/MergeOutput.h"
 #include "ir/TensorBytes.h"
 #include "ir/TensorKey.h"
 #include "ir/TorchError.h"
 #include "ir/artifact/ArtifactReader.h"
 #include "ir/artifact/Relink.h"
+#include "ir/artifact/StageFacts.h"
 #include "ir/support/CannotWrite.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/NewFile.h"
@@ -24,6 +26,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 
 namespace pipec {
@@ -49,21 +52,27 @@ llvm::Expected<Weights> weightsOfFile(const std::string &path) {
   return weights;
 }
 
-llvm::Expected<Weights> weightsOfArtifact(const std::string &directory) {
+/// The stages of an artifact as one model.
+llvm::Expected<Model> modelOfArtifact(const std::string &directory) {
   Artifact artifact = TRY(openArtifact(directory));
   llvm::Expected<Relinked> stages = relink(artifact.directory, artifact.plan);
   if (!stages)
     return withContext(stages.takeError(), directory);
+  return std::move(stages->model);
+}
+
+bool isTensorWeight(const Attribute &attribute) {
+  const bool isWeight =
+      attribute.kind == AttributeKind::Parameter || attribute.kind == AttributeKind::Buffer;
+  return isWeight && attribute.value.isTensor() && attribute.value.toTensor().defined();
+}
+
+Weights weightsOf(const Model &model) {
   Weights weights;
-  for (const Attribute &attribute : stages->model.attributes) {
-    const bool isWeight =
-        attribute.kind == AttributeKind::Parameter || attribute.kind == AttributeKind::Buffer;
-    if (!isWeight || !attribute.value.isTensor() || !attribute.value.toTensor().defined())
-      continue;
-    weights.emplace(attribute.name, attribute.value.toTensor());
-    for (const std::string &other : attribute.otherNames)
-      weights.emplace(other, attribute.value.toTensor());
-  }
+  for (const Attribute &attribute : model.attributes)
+    if (isTensorWeight(attribute))
+      for (const std::string &name : attribute.allNames())
+        weights.emplace(name, attribute.value.toTensor());
   return weights;
 }
 
@@ -83,6 +92,63 @@ Weights tensorsOf(const torch::jit::Module &module) {
   return tensors;
 }
 
+/// The tensor of this name if it is neither a parameter nor a buffer of the model.
+std::optional<at::Tensor> plainTensorOf(const torch::jit::Module &module, const std::string &name) {
+  if (!isPlainTensor(module, name))
+    return std::nullopt;
+  at::Tensor tensor = attributeAt(module, name)->toTensor();
+  return tensor.defined() ? std::optional(tensor) : std::nullopt;
+}
+
+std::set<std::string> plainNamesOf(const Model &model) {
+  std::set<std::string> names;
+  for (const Attribute &attribute : model.attributes)
+    names.insert(attribute.plainNames.begin(), attribute.plainNames.end());
+  return names;
+}
+
+/// The method of the author's file as operators, as a training runs it. Empty if that is not
+/// possible: the file may be for another use.
+Model sourceModel(const std::string &path) {
+  CompileOptions options;
+  options.mode = Mode::Train;
+  options.trainingFlag = TrainingFlag::True;
+  CompileReport ignored;
+  PassDumps dumps;
+  Phases phases(ignored);
+  PassContext context;
+  llvm::Expected<Model> model = FrontEnd(path, options, dumps, phases).flatten(context);
+  if (model)
+    return std::move(*model);
+  llvm::consumeError(model.takeError());
+  return Model();
+}
+
+/// What a training of `model` changes and a state file does not hold.
+std::vector<std::string> unsavedOf(const Model &model, const torch::jit::Module &module,
+                                   llvm::function_ref<bool(const std::string &name)> isGiven) {
+  const std::string ofLoss = nameOfJoinedLoss(module) + ".";
+  std::vector<std::string> names;
+  for (const Attribute &attribute : model.attributes) {
+    const bool changes = attribute.written || attribute.requiresGrad;
+    const bool isPlain = llvm::is_contained(attribute.plainNames, attribute.name) ||
+                         isPlainTensor(module, attribute.name) ||
+                         attribute.kind == AttributeKind::Value ||
+                         attribute.kind == AttributeKind::Object;
+    if (changes && isPlain && llvm::none_of(attribute.allNames(), isGiven) &&
+        !startsWith(attribute.name, ofLoss))
+      names.push_back(attribute.name);
+  }
+  return names;
+}
+
+/// Whatever their strides and gradient flags. False if that is not certain.
+bool haveSameValues(const at::Tensor &a, const at::Tensor &b) {
+  if (a.layout() != at::kStrided || b.layout() != at::kStrided)
+    return haveSameBits(a, b);
+  return haveSameBits(a.detach().contiguous(), b.detach().contiguous());
+}
+
 /// Errors: Usage if one tensor of the model gets different values for two of its names.
 llvm::Error checkTies(const Weights &own, const Weights &weights) {
   std::map<TensorKey, std::string> firstNames;
@@ -92,7 +158,7 @@ llvm::Error checkTies(const Weights &own, const Weights &weights) {
       continue;
     // detach(): a buffer may be a parameter's memory without its gradient.
     const auto [known, isNew] = firstNames.try_emplace(keyOf(tensor.detach()), name);
-    if (!isNew && !haveSameBits(weights.at(known->second), given->second))
+    if (!isNew && !haveSameValues(weights.at(known->second), given->second))
       return makeError(ExitCode::Usage,
                        fmt::format("{} and {}: expected equal values, for the model has one tensor "
                                    "for both, got different ones",
@@ -136,12 +202,12 @@ std::string helpOnName(const std::string &state, const std::string &model, const
   return compiled;
 }
 
-/// Every weight that the stages of an artifact use must be in `source`, a file or a checkpoint.
-/// Errors: Usage; those of opening the artifact.
-llvm::Error checkComplete(const std::string &directory, const std::string &source, Has has) {
-  Weights used = TRY(weightsOfArtifact(directory));
-  for (const auto &[name, tensor] : used) {
-    if (has(name))
+/// Every weight that the stages of an artifact use, but for those that may be missing, must be in
+/// `source`, a file or a checkpoint. Errors: Usage.
+llvm::Error checkComplete(const Model &stages, const std::string &directory,
+                          const std::string &source, Has has, Has mayBeMissing) {
+  for (const auto &[name, tensor] : weightsOf(stages)) {
+    if (has(name) || mayBeMissing(name))
       continue;
     std::string help = "pass what pipe-run --train wrote for this artifact";
     if (const std::string rest = withoutPrefix(name, has); !rest.empty())
@@ -156,10 +222,15 @@ llvm::Error checkComplete(const std::string &directory, const std::string &sourc
   return llvm::Error::success();
 }
 
-/// state: the file that the weights are from; empty: an artifact.
+/// state: the file that the weights are from; empty: an artifact. plain: names of weights that the
+/// artifact knows as neither parameters nor buffers.
 llvm::Error replaceAll(torch::jit::Module &module, const std::string &model,
-                       const std::string &state, const Weights &weights, MergeIntoReport &report) {
-  const Weights own = tensorsOf(module);
+                       const std::string &state, const Weights &weights,
+                       const std::set<std::string> &plain, MergeIntoReport &report) {
+  Weights own = tensorsOf(module);
+  for (const auto &[name, weight] : weights)
+    if (std::optional<at::Tensor> tensor = plainTensorOf(module, name))
+      own.emplace(name, *tensor);
   const std::string ofLoss = nameOfJoinedLoss(module) + ".";
   for (const auto &[name, weight] : weights) {
     const auto found = own.find(name);
@@ -167,6 +238,8 @@ llvm::Error replaceAll(torch::jit::Module &module, const std::string &model,
       report.ofLoss.push_back(name);
       continue;
     }
+    if (found == own.end() && plain.count(name))
+      continue; // a tensor in the code of the method
     if (found == own.end())
       return makeError(
           ExitCode::Usage,
@@ -190,7 +263,9 @@ llvm::Error replaceAll(torch::jit::Module &module, const std::string &model,
         continue;
       }
       at::Tensor target = tensor;
-      if (replaced.insert(target.unsafeGetTensorImpl()).second)
+      // Equal ones stay: no value can be written into a tensor that expand() made.
+      if (replaced.insert(target.unsafeGetTensorImpl()).second &&
+          !haveSameValues(target, found->second))
         target.copy_(found->second);
     }
     report.tensors = replaced.size();
@@ -223,14 +298,22 @@ llvm::Expected<MergeIntoReport> mergeInto(const std::string &directory, const st
                                           const std::string &model, const std::string &output,
                                           bool force) {
   TRY(checkMergeOutput(output, force));
-  Weights weights = TRY(state.empty() ? weightsOfArtifact(directory) : weightsOfFile(state));
-  if (!state.empty() && !directory.empty())
-    TRY(checkComplete(directory, state,
-                      [&](const std::string &name) { return weights.count(name) > 0; }));
+  std::optional<Model> stages;
+  if (!directory.empty())
+    stages = TRY(modelOfArtifact(directory));
+  const std::set<std::string> plain = stages ? plainNamesOf(*stages) : std::set<std::string>();
+  const Weights weights = state.empty() ? weightsOf(*stages) : TRY(weightsOfFile(state));
+  auto isGiven = [&](const std::string &name) { return weights.count(name) > 0; };
   // Not loadSource: the file would keep what loadSource inserts for a run.
   torch::jit::Module module = TRY(loadMapped(model));
+  if (!state.empty() && stages)
+    TRY(checkComplete(*stages, directory, state, isGiven, [&](const std::string &name) {
+      return plain.count(name) > 0 || plainTensorOf(module, name);
+    }));
   MergeIntoReport report;
-  TRY(replaceAll(module, model, state, weights, report));
+  TRY(replaceAll(module, model, state, weights, plain, report));
+  if (!state.empty())
+    report.unsaved = unsavedOf(stages ? *stages : sourceModel(model), module, isGiven);
   TRY(writeModule(module, output, force, report));
   return report;
 }
@@ -242,8 +325,12 @@ llvm::Expected<MergeIntoReport> mergeCheckpointInto(const std::string &directory
   TRY(checkMergeOutput(output, force));
   MergeIntoReport report;
   CheckpointValues values = TRY(valuesOf(path, report.warnings));
-  if (!directory.empty())
-    TRY(checkComplete(directory, path, [&](const std::string &name) { return values.find(name); }));
+  if (!directory.empty()) {
+    const Model stages = TRY(modelOfArtifact(directory));
+    TRY(checkComplete(
+        stages, directory, path, [&](const std::string &name) { return values.find(name); },
+        [](const std::string &) { return false; }));
+  }
   torch::jit::Module module = TRY(loadMapped(model));
   if (llvm::Error error = fillModel(module, values, report))
     return withContext(std::move(error), model);

@@ -12,6 +12,8 @@ struct MergeIntoReport {
   size_t tensors = 0;              // that were replaced; one with several names counts once
   std::vector<std::string> kept;   // parameters and buffers of the file that are as they were
   std::vector<std::string> ofLoss; // weights of a joined loss, which the file has no place for
+  /// What a training changes and a state file does not hold: it is as in the author's file.
+  std::vector<std::string> unsaved;
   int64_t bytes = 0;               // of the new file
   std::vector<std::string> warnings;
 };

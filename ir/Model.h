@@ -20,6 +20,9 @@ namespace pipec {
 struct Attribute {
   std::string name;                    // the path by which the graph reads it; unique
   std::vector<std::string> otherNames; // paths of the very same tensor that the graph does not read
+  /// Those of its names that are neither parameters nor buffers of the model, as `self.mask =
+  /// torch.tril(...)` makes them; no state dict has them.
+  std::vector<std::string> plainNames;
   AttributeKind kind = AttributeKind::Parameter;
   int64_t storage = -1; // tensors whose memory overlaps have the same number, in order of first
                         // encounter; -1: no tensor

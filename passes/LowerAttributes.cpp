@@ -162,11 +162,13 @@ private:
       if (!isRead) {
         auto same = readNameOf.find(keyOf(entry.value.toTensor()));
         if (same != readNameOf.end()) {
-          model_
-              ->attributes[attributeOf_.count(same->second)
-                               ? attributeOf_[same->second]
-                               : addAttribute(entries_[entryOf_[same->second]])]
-              .otherNames.push_back(entry.path);
+          Attribute &read =
+              model_->attributes[attributeOf_.count(same->second)
+                                     ? attributeOf_[same->second]
+                                     : addAttribute(entries_[entryOf_[same->second]])];
+          read.otherNames.push_back(entry.path);
+          if (entry.isPlain)
+            read.plainNames.push_back(entry.path);
           continue;
         }
         // Not read under any name: its first name is the entry.
@@ -180,6 +182,8 @@ private:
   size_t addAttribute(const Entry &entry) {
     Attribute attribute;
     attribute.name = entry.path;
+    if (entry.isPlain)
+      attribute.plainNames.push_back(entry.path);
     attribute.kind = entry.kind;
     attribute.value = entry.value;
     attribute.requiresGrad = entry.value.isTensor() && entry.value.toTensor().requires_grad();

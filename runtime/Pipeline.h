@@ -184,6 +184,9 @@ public:
   /// those of other devices are copied to the CPU.
   ValueTree gradients() const;
   ValueTree state() const;
+  /// The first names of state that the training changes and state() does not have: it is neither a
+  /// parameter nor a buffer, as a list or a number. Checkpoints have it.
+  std::vector<std::string> unsavedState() const;
   /// The optimizer's state of each parameter by its first name: a dict with PyTorch's keys, as
   /// "exp_avg" and "step". Empty before the first step and without an optimizer. Tensors as above.
   ValueTree optimizerState() const;

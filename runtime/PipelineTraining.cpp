@@ -117,38 +117,69 @@ ValueTree Pipeline::optimizerState() const {
   return ValueTree::of(dict);
 }
 
+/// A stage may receive the tensor: then the file of the stage that sends it knows the name.
+static bool isPlain(const PipelineCore &core, const std::string &name) {
+  return llvm::any_of(core.executors, [&](const std::unique_ptr<StageExecutor> &executor) {
+    return executor->module().isPlain(name);
+  });
+}
+
+/// Whether state() has the tensor, under any of its names.
+static bool isInState(const PipelineCore &core, const StageAttribute &attribute,
+                      const c10::IValue &value) {
+  const bool isWeight =
+      attribute.kind == AttributeKind::Parameter || attribute.kind == AttributeKind::Buffer;
+  return isWeight && value.isTensor() && value.toTensor().defined() &&
+         llvm::any_of(attribute.allNames(),
+                      [&](const std::string &name) { return !isPlain(core, name); });
+}
+
 ValueTree Pipeline::state() const {
   if (!impl_)
     return ValueTree::dict({});
   const PipelineCore &core = *impl_->core;
   const Plan &plan = core.artifact.plan;
   c10::impl::GenericDict dict(c10::StringType::get(), c10::TensorType::get());
-  auto add = [&](const std::string &name, const std::vector<std::string> &others,
-                 const at::Tensor &tensor) {
+  auto add = [&](const std::vector<std::string> &names, const at::Tensor &tensor) {
     const at::Tensor value = tensor.detach().cpu();
-    if (!dict.contains(name))
-      dict.insert(name, value);
-    for (const std::string &other : others)
-      if (!dict.contains(other))
-        dict.insert(other, value);
+    for (const std::string &name : names)
+      if (!dict.contains(name) && !isPlain(core, name))
+        dict.insert(name, value);
   };
   if (core.training) // a stage may know a shared weight by one of its names only
     for (size_t p = 0; p < plan.training->parameters.size(); ++p) {
       const TrainedParameter &parameter = plan.training->parameters[p];
       const PortRef owner = plan.training->owner(p, plan.stages);
-      add(parameter.name, parameter.otherNames,
+      add(parameter.allNames(),
           core.executors[owner.stage]->module().attribute(owner.port).toTensor());
     }
   for (size_t s = 0; s < core.executors.size(); ++s)
     for (size_t a = 0; a < plan.stages[s].attributes.size(); ++a) {
       const StageAttribute &attribute = plan.stages[s].attributes[a];
       const c10::IValue &value = core.executors[s]->module().attribute(a);
-      const bool isState =
-          attribute.kind == AttributeKind::Parameter || attribute.kind == AttributeKind::Buffer;
-      if (isState && value.isTensor() && value.toTensor().defined())
-        add(attribute.name, attribute.otherNames, value.toTensor());
+      if (isInState(core, attribute, value))
+        add(attribute.allNames(), value.toTensor());
     }
   return ValueTree::of(dict);
+}
+
+std::vector<std::string> Pipeline::unsavedState() const {
+  std::vector<std::string> names;
+  if (!impl_)
+    return names;
+  const PipelineCore &core = *impl_->core;
+  const std::vector<StagePlan> &stages = core.artifact.plan.stages;
+  for (size_t s = 0; s < core.executors.size(); ++s)
+    for (size_t a = 0; a < stages[s].attributes.size(); ++a) {
+      const StageAttribute &attribute = stages[s].attributes[a];
+      const c10::IValue &value = core.executors[s]->module().attribute(a);
+      // A buffer may be None, which a state file has no form for.
+      const bool isAbsent = attribute.kind == AttributeKind::Buffer && value.isNone();
+      if ((attribute.written || attribute.requiresGrad) && !isAbsent &&
+          !isInState(core, attribute, value) && !llvm::is_contained(names, attribute.name))
+        names.push_back(attribute.name);
+    }
+  return names;
 }
 
 } // namespace pipec

@@ -96,6 +96,9 @@ public:
   /// model's names. A tensor with several names has its first one in gradients(), all in state().
   ValueTree gradients() const;
   ValueTree state() const;
+  /// As Pipeline::unsavedState, but only what has another value than in the file. Errors: those of
+  /// load().
+  llvm::Expected<std::vector<std::string>> unsavedState() const;
   /// As Pipeline::optimizerState.
   ValueTree optimizerState() const;
 

@@ -15,6 +15,7 @@
 #include "runtime/ReferenceNorms.h"
 #include "runtime/StateCopy.h"
 #include "runtime/ThreadSettings.h"
+#include "runtime/WrittenState.h"
 #include "runtime/training/Autocast.h"
 #include "runtime/training/DeferredNorm.h"
 #include "runtime/training/GradientNorm.h"
@@ -27,6 +28,7 @@
 #include <c10/core/GradMode.h>
 
 #include <chrono>
+#include <set>
 
 namespace pipec {
 
@@ -383,6 +385,19 @@ ValueTree Reference::state() const {
     if (value.defined())
       dict.insert(name, value.detach().cpu());
   return ValueTree::of(dict);
+}
+
+llvm::Expected<std::vector<std::string>> Reference::unsavedState() const {
+  const jit::Module before = TRY(impl_->freshModule());
+  return guardTorch(ExitCode::Other, impl_->path + ": reading the model's state", [&] {
+    std::set<std::string> buffers;
+    for (const auto &[name, value] : impl_->module->named_buffers(/*recurse=*/true))
+      buffers.insert(name);
+    std::vector<std::string> names =
+        changedState(stateOf(before, /*withParameters=*/false), stateOf(*impl_->module, false));
+    llvm::erase_if(names, [&](const std::string &name) { return buffers.count(name) != 0; });
+    return names;
+  });
 }
 
 } // namespace pipec

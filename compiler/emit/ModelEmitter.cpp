@@ -4,6 +4,7 @@
 #include "ir/Model.h"
 #include "ir/support/Try.h"
 #include "ir/values/BindArguments.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/ir.h>
@@ -23,9 +24,9 @@ public:
   llvm::Expected<torch::jit::Module> build() {
     for (size_t i = 0; i < model_.attributes.size(); ++i) {
       const Attribute &attribute = model_.attributes[i];
-      registerAs(attribute.name, attribute.kind, attribute.value, inputOf(i)->type());
-      for (const std::string &other : attribute.otherNames)
-        registerAs(other, attribute.kind, attribute.value, inputOf(i)->type());
+      for (const std::string &name : attribute.allNames())
+        registerAs(name, attribute.kind, llvm::is_contained(attribute.plainNames, name),
+                   attribute.value, inputOf(i)->type());
     }
     TRY(addMethod());
     return module_;

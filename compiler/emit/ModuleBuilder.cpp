@@ -67,13 +67,17 @@ torch::jit::Module ModuleBuilder::holderOf(llvm::StringRef path, std::string &le
   return holder;
 }
 
-void ModuleBuilder::registerAs(const std::string &path, AttributeKind kind,
+void ModuleBuilder::registerAs(const std::string &path, AttributeKind kind, bool isPlain,
                                const c10::IValue &value, const c10::TypePtr &type) {
   std::string leaf;
   torch::jit::Module holder = holderOf(path, leaf);
   if (holder.hasattr(leaf))
     return;
-  if (kind == AttributeKind::Parameter)
+  if (isPlain && type->kind() == c10::TypeKind::TensorType)
+    holder.register_attribute(leaf, c10::TensorType::get(), value); // without the type's sizes
+  else if (isPlain)
+    holder.register_attribute(leaf, type, value);
+  else if (kind == AttributeKind::Parameter)
     holder.register_parameter(leaf, value.toTensor(), /*is_buffer=*/false);
   else if (value.isTensor() && kind == AttributeKind::Buffer &&
            type->kind() == c10::TypeKind::OptionalType)

@@ -32,8 +32,9 @@ protected:
   /// The module that holds attribute `path`; missing modules are made. `leaf` gets the last
   /// component.
   torch::jit::Module holderOf(llvm::StringRef path, std::string &leaf);
-  void registerAs(const std::string &path, AttributeKind kind, const c10::IValue &value,
-                  const c10::TypePtr &type);
+  /// `isPlain`: a tensor that is neither a parameter nor a buffer of the model is neither here.
+  void registerAs(const std::string &path, AttributeKind kind, bool isPlain,
+                  const c10::IValue &value, const c10::TypePtr &type);
   /// Begins a new method; its graph has the module as input.
   std::shared_ptr<torch::jit::Graph> beginMethod();
   torch::jit::Value *addInput(torch::jit::Graph &graph, llvm::StringRef name,

@@ -12,6 +12,8 @@
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/serialization/export.h>
 
+#include <set>
+
 namespace pipec {
 
 namespace {
@@ -24,7 +26,10 @@ class StageEmitter : ModuleBuilder {
 public:
   StageEmitter(const StagedModel &model, size_t index)
       : ModuleBuilder("__torch__.pipec.Stage" + std::to_string(index), /*training=*/true),
-        model_(model), stage_(model.stages[index]), values_(stageWeights(model, index)) {}
+        model_(model), stage_(model.stages[index]), values_(stageWeights(model, index)) {
+    for (const Attribute &attribute : model.attributes)
+      plainNames_.insert(attribute.plainNames.begin(), attribute.plainNames.end());
+  }
 
   llvm::Expected<Module> build() {
     addAttributes();
@@ -39,11 +44,24 @@ private:
       const StageAttribute &entry = stage_.plan.attributes[i];
       if (entry.channel || entry.kind == AttributeKind::Constant)
         continue;
-      registerAs(entry.name, entry.kind, values_[i], attributeType(i));
-      for (const std::string &other : entry.otherNames)
-        registerAs(other, entry.kind, values_[i], attributeType(i));
+      for (const std::string &name : entry.allNames())
+        registerAs(name, entry.kind, isPlain(name), values_[i], attributeType(i));
     }
+    addPlainNamesOfReceivers();
   }
+
+  /// A stage may know a sent tensor by other names. Its file does not hold the tensor, so this one
+  /// says which of them are neither parameters nor buffers.
+  void addPlainNamesOfReceivers() {
+    for (size_t channel : stage_.plan.weightChannelsOut)
+      for (const PortRef &to : model_.channels[channel].to)
+        for (const std::string &name : model_.stages[to.stage].plan.attributes[to.port].allNames())
+          if (isPlain(name))
+            registerAs(name, AttributeKind::Buffer, /*isPlain=*/true, values_[ownedBy(channel)],
+                       c10::TensorType::get());
+  }
+
+  bool isPlain(const std::string &name) const { return plainNames_.count(name) != 0; }
 
   c10::TypePtr attributeType(size_t index) const {
     return stage_.graph->inputs()[stage_.plan.inputs.size() + index]->type();
@@ -157,6 +175,7 @@ private:
   const StagedModel &model_;
   const Stage &stage_;
   std::vector<c10::IValue> values_;
+  std::set<std::string> plainNames_; // of all attributes of the model
 };
 
 /// Writes the result of `build`. Errors: Internal; the sink reports errors of writing the bytes.

@@ -235,6 +235,10 @@ private:
     for (const std::string &name : entry.otherNames)
       if (!llvm::is_contained(attribute.otherNames, name))
         attribute.otherNames.push_back(name);
+    const size_t holder = entry.channel ? plan_.channels[*entry.channel].from.stage : s;
+    for (const std::string &name : entry.allNames())
+      if (!llvm::is_contained(attribute.plainNames, name) && isPlainTensor(modules_[holder], name))
+        attribute.plainNames.push_back(name);
   }
 
   /// Other attributes of the stage that share memory with this one.

@@ -114,6 +114,11 @@ std::optional<c10::IValue> attributeAt(const jit::Module &module, llvm::StringRe
   return slot ? std::optional(slot->value) : std::nullopt;
 }
 
+bool isPlainTensor(const jit::Module &module, llvm::StringRef path) {
+  std::optional<Slot> slot = slotAt(module, path);
+  return slot && slot->value.isTensor() && !slot->isParameter && !slot->isBuffer;
+}
+
 c10::TypePtr typeAt(const jit::Module &module, llvm::StringRef path) {
   auto [holder, leaf] = path.rsplit('.');
   bool isOwn = leaf.empty(); // no dot: an attribute of the module itself

@@ -16,6 +16,9 @@ namespace pipec {
 
 /// The value at a path such as "encoder.layers.0.weight" of a module, or nothing.
 std::optional<c10::IValue> attributeAt(const torch::jit::Module &module, llvm::StringRef path);
+/// Whether a tensor is at such a path that is neither a parameter nor a buffer of its module. In
+/// the stage files of earlier pipecs every tensor is one of the two.
+bool isPlainTensor(const torch::jit::Module &module, llvm::StringRef path);
 /// The declared type at such a path, or null.
 c10::TypePtr typeAt(const torch::jit::Module &module, llvm::StringRef path);
 

@@ -278,6 +278,10 @@ void StageModule::setAttribute(size_t index, c10::IValue value) {
   impl_->attributes.at(index) = std::move(value);
 }
 
+bool StageModule::isPlain(const std::string &name) const {
+  return isPlainTensor(impl_->module, name);
+}
+
 c10::TypePtr StageModule::attributeType(size_t index) const {
   return typeAt(impl_->module, impl_->plan.attributes.at(index).name);
 }

@@ -70,6 +70,9 @@ public:
 
   const c10::IValue &attribute(size_t index) const;
   void setAttribute(size_t index, c10::IValue value);
+  /// Whether the file holds a tensor of this name that is neither a parameter nor a buffer of the
+  /// model.
+  bool isPlain(const std::string &name) const;
   /// Its declared type; null if the file does not hold it.
   c10::TypePtr attributeType(size_t index) const;
   /// Declared type of each input port.

@@ -32,9 +32,12 @@ void collectEntries(const c10::ivalue::Object &object, const std::string &prefix
     }
     ModuleEntry entry{path, value, type->getAttribute(i)};
     entry.isModuleFlag = type->is_module() && type->getAttributeName(i) == "training";
-    if (type->is_module() && type->is_parameter(i))
+    const bool isParameter = type->is_module() && type->is_parameter(i);
+    const bool isBuffer = type->is_module() && type->is_buffer(i);
+    entry.isPlain = value.isTensor() && !isParameter && !isBuffer;
+    if (isParameter)
       entry.kind = AttributeKind::Parameter;
-    else if (value.isTensor() || (type->is_module() && type->is_buffer(i)))
+    else if (value.isTensor() || isBuffer)
       entry.kind = AttributeKind::Buffer;
     else if (value.isObject() || value.isCapsule())
       entry.kind = AttributeKind::Object;

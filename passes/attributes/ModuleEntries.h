@@ -19,6 +19,7 @@ struct ModuleEntry {
   AttributeKind kind = AttributeKind::Value;
   bool isModuleFlag = false; // `training` of a module, which follows the mode
   c10::IValue saved = {};    // the saved value, if a tuple replaced an object in `value`
+  bool isPlain = false;      // a tensor that is neither a parameter nor a buffer of its module
 };
 
 /// Entries in order of a walk from the top. An object of one of the model's own classes counts as

@@ -1,9 +1,11 @@
 """pipe-merge: the stages as one ordinary TorchScript model, which plain PyTorch loads and which is the source: its numbers, names,
 arguments, defaults, result, ties and state."""
+import json
 import os
 import resource
 import shutil
 from pathlib import Path
+from typing import List
 
 import torch
 
@@ -162,6 +164,139 @@ class Into(Merge):
         self.refused(USAGE, "help: pass what pipe-run --train wrote for this artifact\n",  # with any other prefix
                      "pipe-merge", "inner.pipe", "--state", "around.state.pt", "--into", inner, *no)
         self.refused(USAGE, "help: pass the file that was compiled\n", "pipe-merge", "around.pipe", "--into", inner, *no)
+
+    def trainBoth(self, model, *options):
+        """Compiles and trains the artifact and the file; the words of both runs on what their state files lack."""
+        stem, lacking = model.stem, []
+        torch.save((torch.randn(8, 4),), "rows.pt")
+        self.compiled(model, f"{stem}.pipe", "--train", "--stages", 3, "--inputs", "rows.pt", "--cost", "analytic")
+        for trained in (model, f"{stem}.pipe"):
+            run = self.pipec(0, "pipe-run", trained, "--train", "--inputs", "rows.pt", "--microbatches", 2, "--steps", 2, "--optimizer", "sgd,lr=0.1",
+                             "--output", f"{trained}.state", "--force", *options)
+            lacking.append(self.lacks(run, f"{trained}.state"))
+        return lacking
+
+    def lacks(self, run, state):
+        """The names in the warning on a state file; None: there is no warning."""
+        begin = f"warning: {state} lacks "
+        found = [line.removeprefix(begin).split(", which a ")[0].split(", which the ")[0] for line in run.err.splitlines() if line.startswith(begin)]
+        self.assertLess(len(found), 2, run.err)
+        return sorted(found[0].replace(" and ", ", ").split(", ")) if found else None
+
+    def testPlainTensors(self):
+        """Tensors that are neither parameters nor buffers: a state dict does not have them, nor does a state file. Two stages know one by two names."""
+        class Plain(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.b, self.c = (torch.nn.Linear(4, 4) for _ in range(3))
+                self.mask = torch.tril(torch.ones(4, 4))
+                self.again, self.row = self.mask, torch.ones(1).expand(4)
+                self.register_buffer("scale", torch.full((4,), 0.5))
+
+            def forward(self, x):
+                y = torch.relu(self.b(torch.tanh(self.a(x)) @ self.mask)) * self.scale
+                return (self.c(y) @ self.again * self.row).square().mean()
+
+        model = self.save(Plain, training=True)
+        self.assertEqual(self.trainBoth(model), [None, None])
+        source, (state, other) = torch.jit.load(model), (torch.load(f"Plain.{kind}.state") for kind in ("pt", "pipe"))
+        self.sameBits(dict(sorted(state.items())), dict(sorted(other.items())))
+        self.assertEqual(sorted(state), sorted(source.state_dict()))
+        Plain().load_state_dict(other)
+        self.assertEqual(sorted(self.merged("Plain.pipe", "Plain.whole.pt").state_dict()), sorted(state))
+        held = {name for stage in e2e.plan("Plain.pipe")["stages"] for name in torch.jit.load(f"Plain.pipe/{stage['file']}").state_dict()}
+        self.assertEqual(sorted(held), sorted(state))
+        torch.save({**state, "mask": source.mask, "again": source.mask, "row": source.row}, "earlier.state")  # as of an artifact of an earlier version
+        for options in (["Plain.pipe"], ["--state", "Plain.pt.state"], ["--state", "Plain.pipe.state"], ["Plain.pipe", "--state", "Plain.pt.state"],
+                        ["Plain.pipe", "--state", "Plain.pipe.state"], ["Plain.pipe", "--state", "earlier.state"], ["--state", "earlier.state"]):
+            with self.subTest(options=options):
+                run = self.pipec(0, "pipe-merge", *options, "--into", model, "-o", "plain.merged.pt", "--force", saying="wrote plain.merged.pt")
+                self.assertNotIn("warning", run.err)
+                merged = torch.jit.load("plain.merged.pt")
+                self.sameBits([source.mask, source.again, source.row], [merged.mask, merged.again, merged.row])
+                if "--state" in options:
+                    self.sameBits(dict(sorted(state.items())), dict(sorted(merged.state_dict().items())))
+
+    def testStateThatStateFilesLack(self):
+        """State that is no parameter and no buffer: a warning names it, and a checkpoint has it."""
+        class Remembers(torch.nn.Module):
+            hist: List[torch.Tensor]
+
+            def __init__(self):
+                super().__init__()
+                self.a, self.b, self.c = (torch.nn.Linear(4, 4) for _ in range(3))
+                self.hist, self.count, self.sum, self.gain = [torch.zeros(4)], 0, torch.zeros(4), torch.ones(4, requires_grad=True)
+
+            def forward(self, x):
+                self.count += 1
+                y = torch.tanh(self.b(torch.tanh(self.a(x)) + self.hist[-1])) * self.gain
+                self.hist.append(y.detach().mean(0))
+                self.sum = self.sum + y.detach().mean(0)
+                return (self.c(y) + self.sum).square().mean()
+
+        model, names = self.save(Remembers, training=True), ["count", "gain", "hist", "sum"]
+        self.assertEqual(self.trainBoth(model), [names, names])
+        self.assertEqual(self.trainBoth(model, "--json"), [names, names])
+        kinds = [torch.load(f"Remembers.{kind}.state") for kind in ("pt", "pipe")]
+        self.assertEqual([sorted(state) for state in kinds], 2 * [sorted(torch.jit.load(model).state_dict())])
+        for options in (["--state", "Remembers.pt.state"], ["--state", "Remembers.pipe.state"], ["Remembers.pipe", "--state", "Remembers.pt.state"],
+                        ["Remembers.pipe", "--state", "Remembers.pipe.state"]):
+            with self.subTest(options=options):
+                run = self.pipec(0, "pipe-merge", *options, "--into", model, "-o", "remembers.pt", "--force", "--json")
+                self.assertEqual(sorted(json.loads(run.out)["unsaved"]), names)
+                self.assertIn(f"warning: {options[-1]} lacks ", run.err)
+                self.assertIn("pass --checkpoint DIR in place of --state", run.err)
+                self.assertEqual(torch.jit.load("remembers.pt").count, 0)
+        left = []
+        for trained in (model, "Remembers.pipe"):
+            shutil.rmtree("remembers.steps", ignore_errors=True)
+            self.pipec(0, "pipe-run", trained, "--train", "--inputs", "rows.pt", "--microbatches", 2, "--steps", 2, "--optimizer", "sgd,lr=0.1",
+                       "--checkpoint", "remembers.steps")
+            run = self.pipec(0, "pipe-merge", "--checkpoint", "remembers.steps", "--into", model, "-o", "remembers.pt", "--force")
+            self.assertNotIn("lacks", run.err)
+            merged = torch.jit.load("remembers.pt")
+            self.assertEqual((merged.count, len(merged.hist)), (4, 5))
+            left.append([merged.hist, merged.sum, merged.gain.detach()])
+        self.sameBits(*left)
+
+    def testTensorsInObjectsAndInTheCode(self):
+        """The stages hold them under names that the author's file does not have as parameters or buffers, or not at all."""
+        class Boxed(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.b, self.c, self.box = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4), torch.nn.Linear(4, 4), state_models.Sum()
+
+            def forward(self, x):
+                y = self.b(torch.tanh(self.a(x)) + self.box.sum)
+                self.box.sum = self.box.sum + y.detach().mean(0)
+                return self.c(y).square().mean()
+
+        factor = torch.ones(4)
+
+        class Traced(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.b = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+
+            def forward(self, x):
+                return self.b(torch.tanh(self.a(x) * factor.add_(1))).square().mean()
+
+        model, rows = self.save(Boxed, training=True), torch.randn(8, 4)
+        torch.save((rows,), "rows.pt")
+        torch.jit.trace(Traced(), (rows,), check_trace=False).save("Traced.pt")
+        self.compiled("Traced.pt", "Traced.pipe", "--train", "--stages", 2, "--inputs", "rows.pt", "--cost", "analytic")
+        run = self.pipec(0, "pipe-run", "Traced.pipe", "--train", "--inputs", "rows.pt", "--optimizer", "sgd,lr=0.1", "--output", "traced.state", "--force")
+        self.assertRegex(" ".join(self.lacks(run, "traced.state")), r"^constants\.\d$")
+        for options in (["Traced.pipe"], ["Traced.pipe", "--state", "traced.state"]):
+            self.pipec(0, "pipe-merge", *options, "--into", "Traced.pt", "-o", "traced.pt", "--force", saying="wrote traced.pt")
+        self.compiled(model, "Boxed.pipe", "--train", "--stages", 2, "--inputs", "rows.pt", "--cost", "analytic")
+        shutil.rmtree("boxed.steps", ignore_errors=True)
+        run = self.pipec(0, "pipe-run", "Boxed.pipe", "--train", "--inputs", "rows.pt", "--optimizer", "sgd,lr=0.1", "--output", "boxed.state",
+                         "--checkpoint", "boxed.steps", "--force")
+        self.assertEqual(self.lacks(run, "boxed.state"), ["box.sum"])
+        for options, isRestored in ((["Boxed.pipe"], False), (["Boxed.pipe", "--state", "boxed.state"], False), (["--checkpoint", "boxed.steps"], True)):
+            self.pipec(0, "pipe-merge", *options, "--into", model, "-o", "boxed.pt", "--force", saying="wrote boxed.pt")
+            self.assertEqual(bool(torch.jit.load("boxed.pt").box.sum.any()), isRestored, options)
 
     def testOtherMethodsAndFlagsStay(self):
         """Exported methods, which no run uses, and the mode of each module, also of one that is kept in eval mode."""
@@ -345,7 +480,6 @@ class Files(Merge):
         self.assertEqual([name for name in os.listdir(".") if "never" in name], [], "nothing half-written is left")
 
     def testJson(self):
-        import json
         result = self.pipec(0, "pipe-merge", "files.pipe", "-o", "json.pt", "--force", "--json")
         document = json.loads(result.out)
         self.assertEqual(document["bytes"], Path("json.pt").stat().st_size)

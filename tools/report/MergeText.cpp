@@ -51,6 +51,12 @@ void noteMergeInto(const MergeRequest &request, const MergeIntoReport &report) {
     printWarning(warning);
   if (!report.kept.empty())
     noteKept(request, report.kept);
+  if (!report.unsaved.empty())
+    printWarning(fmt::format("{} lacks {}, which a training changes and which {} as in {}: a state "
+                             "file has parameters and buffers only; if the training wrote "
+                             "checkpoints, pass --checkpoint DIR in place of --state",
+                             request.state, someOf(report.unsaved, kMostKept),
+                             report.unsaved.size() == 1 ? "is" : "are", request.into));
   if (!report.ofLoss.empty())
     printNote(fmt::format("left out: {} of the loss, which {} does not have: {}",
                           counted(report.ofLoss.size(), "tensor"), request.into,
@@ -92,6 +98,7 @@ llvm::json::Object mergeIntoJson(const MergeIntoReport &report) {
   return llvm::json::Object{{"tensors", static_cast<int64_t>(report.tensors)},
                             {"kept", llvm::json::Array(report.kept)},
                             {"of_loss", llvm::json::Array(report.ofLoss)},
+                            {"unsaved", llvm::json::Array(report.unsaved)},
                             {"bytes", report.bytes}};
 }
 

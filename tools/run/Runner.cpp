@@ -25,27 +25,29 @@ int64_t most(const std::vector<int64_t> &bytes) {
 int64_t most(int64_t bytes) { return bytes; }
 
 template <typename Trained> Trainer trainerOf(std::shared_ptr<Trained> trained) {
-  return {[trained](const Trainer::Batches &batches, StepStats &stats) {
-            return trained->stepOnBatches(batches, &stats);
-          },
-          [trained](const Trainer::Batches &cut, StepStats &stats) {
-            return trained->stepOnMicroBatches(cut, &stats);
-          },
-          [trained](const std::string &text, int64_t steps) {
-            return trained->setLearningRates(text, steps);
-          },
-          [trained](const std::vector<c10::IValue> &values) { return trained->evaluate(values); },
-          [trained] { return c10::IValue(trained->gradients().ivalue()); },
-          [trained] { return c10::IValue(trained->state().ivalue()); },
-          {},
-          {},
-          [trained](const std::string &directory, const CheckpointOptions &options) {
-            return trained->saveCheckpoint(directory, options);
-          },
-          [trained](const std::string &path, bool passOverDamaged) {
-            return trained->resume(path, passOverDamaged);
-          },
-          [trained] { return most(trained->peakMemoryBytes()); }};
+  return {
+      [trained](const Trainer::Batches &batches, StepStats &stats) {
+        return trained->stepOnBatches(batches, &stats);
+      },
+      [trained](const Trainer::Batches &cut, StepStats &stats) {
+        return trained->stepOnMicroBatches(cut, &stats);
+      },
+      [trained](const std::string &text, int64_t steps) {
+        return trained->setLearningRates(text, steps);
+      },
+      [trained](const std::vector<c10::IValue> &values) { return trained->evaluate(values); },
+      [trained] { return c10::IValue(trained->gradients().ivalue()); },
+      [trained] { return c10::IValue(trained->state().ivalue()); },
+      [trained]() -> llvm::Expected<std::vector<std::string>> { return trained->unsavedState(); },
+      {},
+      {},
+      [trained](const std::string &directory, const CheckpointOptions &options) {
+        return trained->saveCheckpoint(directory, options);
+      },
+      [trained](const std::string &path, bool passOverDamaged) {
+        return trained->resume(path, passOverDamaged);
+      },
+      [trained] { return most(trained->peakMemoryBytes()); }};
 }
 
 /// What --replicas auto has chosen.

@@ -3,6 +3,7 @@
 #include "ir/batch/MicroBatch.h"
 #include "ir/support/ShownStream.h"
 #include "ir/support/Try.h"
+#include "ir/support/Words.h"
 #include "ir/values/ValueFiles.h"
 #include "tools/cli/ToolMain.h"
 #include "tools/run/EvalRuns.h"
@@ -116,12 +117,26 @@ llvm::Expected<double> runStep(const TrainOptions &options, const TrainSteps &st
   return done->loss;
 }
 
+/// Names the state that a file of parameters and buffers cannot hold.
+void warnOfUnsaved(const Trainer &trainer, const std::string &output) {
+  constexpr size_t kMostNames = 5;
+  llvm::Expected<std::vector<std::string>> names = trainer.unsavedState();
+  if (!names)
+    llvm::consumeError(names.takeError()); // the model's file is gone, and the training succeeded
+  else if (!names->empty())
+    printWarning(fmt::format("{} lacks {}, which the training changes: the file has parameters and "
+                             "buffers only; --checkpoint DIR keeps all state",
+                             output, someOf(*names, kMostNames)));
+}
+
 llvm::Error writeResults(const TrainOptions &options, const std::string &output,
                          const Trainer &trainer) {
   llvm::Error gradients = options.emitGrads.empty()
                               ? llvm::Error::success()
                               : writeValue(options.emitGrads, trainer.gradients());
   llvm::Error state = output.empty() ? llvm::Error::success() : writeValue(output, trainer.state());
+  if (!output.empty() && !state)
+    warnOfUnsaved(trainer, output);
   return llvm::joinErrors(std::move(state), std::move(gradients));
 }
 

@@ -15,6 +15,7 @@ struct Trainer {
   std::function<llvm::Error(const std::string &text, int64_t steps)> setLearningRates;
   std::function<llvm::Expected<Evaluation>(const std::vector<c10::IValue> &)> evaluate;
   std::function<c10::IValue()> gradients, state;
+  std::function<llvm::Expected<std::vector<std::string>>()> unsavedState;
   std::function<const Signature &()> signature;
   std::function<llvm::Expected<std::vector<c10::IValue>>(const Arguments &)> bind;
   std::function<llvm::Error(const std::string &directory, const CheckpointOptions &options)>
