@@ -31,6 +31,7 @@ enum class Refusal {
   ParametersOfOneMemory,
   TrainedContainer,
   StateWithGradient,
+  StateOfWeight,
   GradMode,
   HiddenTensors,
   InnerGradient,
