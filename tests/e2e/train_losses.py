@@ -288,6 +288,14 @@ class OfItsOwnSize(MeanOfAll):
         return loss / loss.detach()
 
 
+class Balanced(MeanOfAll):
+    """Of the mean over the batch, which a large loss hardly shows."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        mean = torch.softmax(self.b(torch.tanh(self.a(x))), -1).mean(0)
+        return (mean * mean).sum() + 1000
+
+
 class ByFrequency(nn.Module):
     def __init__(self):
         super().__init__()
@@ -664,6 +672,11 @@ class TrainLosses(e2e.Case):
         for make, batch, parameter in ((OfItsOwnSize, torch.randn(10, 6), "[ab]"), (ByFrequency, counted, "a.weight")):
             _, done = self.compiled(make, batch)
             self.assertRegex(done.err, re.escape(says) + parameter)
+            percent, whole, parts = map(float, re.search(r"\S+ differs by (\S+) % between a batch of 5 samples and micro-batches of 3 and 2 "
+                                                         r"\(its norm is (\S+) and (\S+)\), as where a term is made from means", done.err).groups())
+            self.assertGreater(percent, 100 * abs(whole - parts) / max(whole, parts) - 1.1)  # norms have three digits
+        _, done = self.compiled(Balanced, torch.randn(10, 6))  # the norms may be equal, and the percentage is not 0
+        self.assertRegex(done.err, re.escape(says) + r"[ab]\.(weight|bias) differs by (?!0 )")
         _, done = self.compiled(PairOfWords, words())
         self.assertNotIn(says, done.out + done.err)
         _, done = self.compiled(MeanOfAll, torch.randn(10, 6))
