@@ -78,7 +78,8 @@ llvm::Error Reference::train(const TrainingOptions &options) {
       if (settings.common)
         settings.each.erase(settings.each.begin() + at);
     }
-  if (options.batchNorm == BatchNorm::Deferred && training->norms.defer(*impl_->module) == 0)
+  if (options.batchNorm == BatchNorm::Deferred &&
+      !training->norms.defer(*impl_->module, impl_->signature.method))
     return noBatchNorm();
   TRY(training->rates.set(options.learningRates, options.steps));
   if (settings.common) {
