@@ -251,7 +251,7 @@ llvm::Error Reference::runMicroBatch(BatchParts &parts, size_t k, StepSums &sums
     const double counted = TRY(lossCount(leaves[*training.loss->count], k));
     sums.count = sums.count.value_or(0) + counted;
   }
-  if (llvm::Error error = checkLoss(leaves[training.loss->loss]))
+  if (llvm::Error error = checkLoss(leaves[training.loss->loss], !training.tensors.empty()))
     return withContext(std::move(error), fmt::format("micro-batch {}", k));
   const at::Tensor loss = leaves[training.loss->loss].toTensor();
   *value = c10::IValue();

@@ -296,6 +296,22 @@ class Balanced(MeanOfAll):
         return (mean * mean).sum() + 1000
 
 
+class InABranch(MeanOfAll):
+    """A loss for some batches only."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.b(torch.tanh(self.a(x))).pow(2)
+        loss = torch.zeros([])
+        if bool(x.sum() > 0):
+            loss = y.mean()
+        return loss
+
+
+class OfNothing(MeanOfAll):
+    def forward(self, x: Tensor) -> Tensor:
+        return self.b(torch.tanh(self.a(x))).pow(2).mean().detach()
+
+
 class ByFrequency(nn.Module):
     def __init__(self):
         super().__init__()
@@ -681,6 +697,20 @@ class TrainLosses(e2e.Case):
         self.assertNotIn(says, done.out + done.err)
         _, done = self.compiled(MeanOfAll, torch.randn(10, 6))
         self.assertNotIn(says, done.out + done.err)
+
+    def testALossWithoutAGradient(self):
+        """An error, as in Python, and of a micro-batch of its own; no backward, no gradient: losses alone."""
+        says = ["micro-batch 1: expected a loss with a gradient, got one that no trained parameter leads to", "help: PyTorch refuses its backward, too"]
+        x = torch.rand(8, 6) + 0.1
+        model, _ = self.compiled(InABranch, x[:4])
+        torch.save((torch.cat([x[:4], -x[4:]]),), "half.pt")
+        run = ["--inputs", "half.pt", "--microbatches", 2]
+        for what, more in (("m.pt", []), ("m.pipe", []), ("m.pipe", ["--schedule", "zb-h1"])):
+            self.refused(USAGE, ["step 1: ", *says], "pipe-run", what, "--train", *run, *more)
+            self.trained(what, "--inputs", "batch.pt", "--microbatches", 2, *more)
+            self.trained(what, *run, *more, "--freeze", "*")
+        self.save(OfNothing, x, "nothing")
+        self.refused(USAGE, says[0].replace("1", "0"), "pipe-run", "nothing.pt", "--train", "--inputs", "batch.pt")
 
     def testABufferIsNoParameter(self):
         """Although it requires a gradient: model.parameters() does not have it."""
