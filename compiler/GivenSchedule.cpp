@@ -5,6 +5,9 @@
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
 
+#include <map>
+#include <set>
+
 namespace pipec {
 
 namespace {
@@ -36,6 +39,35 @@ llvm::Error agree(Number &said, Number inTable, const char *option, const char *
   return llvm::Error::success();
 }
 
+/// Of a stage that it recomputes, a table says for which micro-batches. The option has the other
+/// stages, and those of a table without recomputes.
+llvm::Error agreeOnRecomputes(const RecomputeWish &wish, const Schedule &schedule,
+                              const TableShape &shape) {
+  if (wish.isAuto())
+    return llvm::Error::success();
+  std::map<size_t, std::set<int64_t>> recomputed; // micro-batches by stage
+  for (const std::vector<Action> &actions : schedule.ranks)
+    for (const Action &action : actions)
+      if (action.kind == ActionKind::Recompute)
+        recomputed[action.stage].insert(action.microBatch);
+  for (const auto &[stage, microBatches] : recomputed)
+    for (int64_t k = 0; k < shape.microBatches; ++k) {
+      const bool isIn = microBatches.count(k) > 0;
+      bool isAsked = wish.names(stage);
+      if (wish.choice == RecomputeChoice::ExceptLast)
+        isAsked = k + 1 < shape.microBatches;
+      else if (wish.choice == RecomputeChoice::Stages && isAsked)
+        isAsked = isIn; // a list says nothing of micro-batches
+      if (isIn != isAsked)
+        return makeError(ExitCode::Usage,
+                         fmt::format("--schedule: expected a table with{0} {2}R{3}, as --recompute "
+                                     "requests, got one with{1} it",
+                                     isAsked ? "" : "out", isIn ? "" : "out", stage, k),
+                         "leave out --recompute");
+    }
+  return llvm::Error::success();
+}
+
 } // namespace
 
 const ScheduleTable *givenTable(const CompileOptions &options) {
@@ -56,6 +88,8 @@ llvm::Expected<CompileOptions> withScheduleTable(CompileOptions options) {
   TRY(agree(options.microBatches, shape.microBatches, "--microbatches", "micro-batch"));
   if (options.cuts.empty() || options.stages) // the number of stages of named cuts is known later
     TRY(agree(options.stages, shape.stages, "--stages", "stage"));
+  if (options.mode == Mode::Train)
+    TRY(agreeOnRecomputes(options.recompute, *schedule, shape));
   return std::move(options);
 }
 

@@ -12,7 +12,7 @@ const ScheduleTable *givenTable(const CompileOptions &options);
 /// The options, with the numbers of stages, ranks and micro-batches of their table where the
 /// options do not set them. Without a table they do not change. Errors: Unreadable for text that is
 /// no table; BadArtifact for a table that is no schedule; Usage for a table with backward actions
-/// or with other numbers than the options.
+/// or with other numbers or recomputes than the options.
 llvm::Expected<CompileOptions> withScheduleTable(CompileOptions options);
 
 /// The table's rank of each stage; empty: there is no table. Expects options that withScheduleTable

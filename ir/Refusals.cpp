@@ -114,6 +114,15 @@ constexpr RefusalRow kRefusals[] = {
      "A training computes the gradients of each micro-batch on its own. State that carries a graph "
      "from one to the next would need both at once; PyTorch refuses most such models itself, with "
      "\"backward through the graph a second time\"."},
+    {Refusal::StateOfWeight, "state-of-weight",
+     "the model writes into its state {} a view of its parameter {}, without detach(): PyTorch "
+     "refuses to use it after the first update",
+     "write x.detach() into it, or x.clone()",
+     "A view of a trained weight that is made between torch.no_grad() and its end, such as w[0] or "
+     "w.t(), and kept for the next micro-batch. When the optimizer has written the weight, PyTorch "
+     "refuses the next use of the view (\"a view was created in no_grad mode and its base has been "
+     "modified inplace\"). A view of a detached weight shows the new values, and a copy the old "
+     "ones."},
     {Refusal::GradMode, "grad-mode", "--train: {} asks for {}",
      "set it to True, False or the result of torch.is_grad_enabled(), not in a branch; or use "
      "torch.no_grad() or detach()",

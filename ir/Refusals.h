@@ -32,6 +32,7 @@ enum class Refusal {
   TrainedContainer,
   ParameterInContainer,
   StateWithGradient,
+  StateOfWeight,
   GradMode,
   HiddenTensors,
   InnerGradient,

@@ -4,6 +4,7 @@
 #include "ir/autograd/GradSum.h"
 #include "ir/plan/LossLeaf.h"
 #include "ir/support/Try.h"
+#include "llvm/ADT/STLExtras.h"
 #include "runtime/training/DeferredNorm.h"
 #include "runtime/training/LossCount.h"
 #include "runtime/training/OptimizerState.h"
@@ -53,6 +54,7 @@ llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
   data.clipNorm = options.clipNorm;
   data.keepsGradients = options.keepGradients;
   data.skipsNan = options.onNan == OnNan::Skip;
+  data.anyTrained = llvm::is_contained(isFrozen, false);
   for (size_t k = 0; k < core->replicas; ++k)
     TRY(addOptimizers(settings, names, isFrozen, core->trainingsOf(k)));
   return llvm::Error::success();

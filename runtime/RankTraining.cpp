@@ -125,7 +125,7 @@ llvm::Error RankTraining::backward(const Step &step, int64_t microBatch,
       if (!llvm::is_contained(output.leaves, plan_.training->loss))
         continue;
       const c10::IValue &leaf = leaves[plan_.training->loss];
-      if (llvm::Error error = checkLoss(leaf))
+      if (llvm::Error error = checkLoss(leaf, data.anyTrained))
         return error;
       addMessage(rootGradient(leaf.toTensor(), data.scales[microBatch], !device().hasStreams()),
                  ofOutputs_[i]);

@@ -22,6 +22,7 @@ struct TrainingData {
   double clipNorm = 0;                 // 0: no clipping
   bool keepsGradients = false;         // as they are before clipping
   bool skipsNan = false;               // false: a step that is not finite fails
+  bool anyTrained = true;              // false: all parameters are frozen
   // Of this step.
   std::vector<at::Tensor> scales; // [micro-batch]: the gradient of the loss
   double rateFactor = 0;          // see Optimizer::step

@@ -15,8 +15,9 @@ namespace pipec {
 /// happens. Methods throw LibTorch's exceptions.
 class ReferenceNorms {
 public:
-  /// Returns how many batch norms there are. Call before the first run.
-  size_t defer(const torch::jit::Module &module);
+  /// Returns whether `method` may run a batch norm, itself or in what it calls. Call before the
+  /// first run.
+  bool defer(const torch::jit::Module &module, const std::string &method);
 
   void beginStep();
   /// Every micro-batch of a step counts its updates from the same number.

@@ -80,7 +80,8 @@ llvm::Error Reference::train(const TrainingOptions &options) {
       if (settings.common)
         settings.each.erase(settings.each.begin() + at);
     }
-  if (options.batchNorm == BatchNorm::Deferred && training->norms.defer(*impl_->module) == 0)
+  if (options.batchNorm == BatchNorm::Deferred &&
+      !training->norms.defer(*impl_->module, impl_->signature.method))
     return noBatchNorm();
   TRY(training->rates.set(options.learningRates, options.steps));
   if (settings.common) {
@@ -252,7 +253,7 @@ llvm::Error Reference::runMicroBatch(BatchParts &parts, size_t k, StepSums &sums
     const double counted = TRY(lossCount(leaves[*training.loss->count], k));
     sums.count = sums.count.value_or(0) + counted;
   }
-  if (llvm::Error error = checkLoss(leaves[training.loss->loss]))
+  if (llvm::Error error = checkLoss(leaves[training.loss->loss], !training.tensors.empty()))
     return withContext(std::move(error), fmt::format("micro-batch {}", k));
   const at::Tensor loss = leaves[training.loss->loss].toTensor();
   *value = c10::IValue();

@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -69,14 +70,16 @@ std::string warningOf(const SourceStep &whole, llvm::ArrayRef<SourceStep> parts,
       worst = &one;
   if (!worst)
     return "";
-  return fmt::format("gradients of a step depend on the number of micro-batches, although the loss "
-                     "does not: that of {} has the norm {:.3g} for a batch of {} samples, and "
-                     "{:.3g} for micro-batches of {} and {}{}",
-                     worst->name, worst->whole, kWholeSamples, worst->parts, kPartSamples[0],
-                     kPartSamples[1],
-                     norms.empty() ? ", as where a term is divided by a detached value or "
-                                     "embedding(scale_grad_by_freq=True) counts in one call"
-                                   : "; " + causeOfNorms(norms));
+  return fmt::format(
+      "gradients of a step depend on the number of micro-batches, although the loss does not: that "
+      "of {} differs by {:.3g} % between a batch of {} samples and micro-batches of {} and {} (its "
+      "norm is {:.3g} and {:.3g}){}",
+      worst->name, 100 * worst->off / std::max(worst->whole, worst->parts), kWholeSamples,
+      kPartSamples[0], kPartSamples[1], worst->whole, worst->parts,
+      norms.empty() ? ", as where a term is made from means over the batch and the loss hardly shows "
+                      "it, a term is divided by a detached value, or "
+                      "embedding(scale_grad_by_freq=True) counts in one call"
+                    : "; " + causeOfNorms(norms));
 }
 
 /// Of a step with the calls of the run as micro-batches; of a pair, the sum.

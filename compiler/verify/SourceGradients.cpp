@@ -1,5 +1,6 @@
 #include "compiler/verify/SourceGradients.h"
 
+#include "ir/Refusals.h"
 #include "ir/TorchError.h"
 #include "ir/artifact/StageModule.h"
 #include "ir/autograd/BackwardErrors.h"
@@ -8,6 +9,8 @@
 #include "ir/batch/MicroBatch.h"
 #include "ir/batch/discovery/ResultSnapshots.h"
 #include "ir/support/Try.h"
+#include "ir/values/MapTensors.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
@@ -21,7 +24,34 @@ namespace pipec {
 
 struct SourceTrainer::Impl {
   torch::jit::Module module;
+  std::vector<TrainedTensor> trained;
 };
+
+namespace {
+
+/// After the first update, PyTorch refuses to use such a view.
+llvm::Error refuseViewsOfWeights(const torch::jit::Module &module,
+                                 llvm::ArrayRef<TrainedTensor> trained) {
+  for (const auto &[name, value] : module.named_attributes(/*recurse=*/true)) {
+    if (value.isObject())
+      continue;
+    const TrainedTensor *seen = nullptr;
+    forEachTensor(value, [&](const at::Tensor &tensor) {
+      if (!tensor.defined() || !tensor.is_view() || !tensor.is_leaf())
+        return;
+      const auto found = llvm::find_if(trained, [&](const TrainedTensor &each) {
+        return tensor._base().is_same(each.tensor);
+      });
+      if (found != trained.end())
+        seen = found;
+    });
+    if (seen)
+      return refuseWith(Refusal::StateOfWeight, name, seen->names.front());
+  }
+  return llvm::Error::success();
+}
+
+} // namespace
 
 SourceTrainer::SourceTrainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 SourceTrainer::SourceTrainer(SourceTrainer &&) = default;
@@ -30,7 +60,8 @@ SourceTrainer::~SourceTrainer() = default;
 
 llvm::Expected<SourceTrainer> SourceTrainer::load(SourceCopies &source) {
   torch::jit::Module module = TRY(source.next(Prints::Removed));
-  return SourceTrainer(std::make_unique<Impl>(Impl{std::move(module)}));
+  std::vector<TrainedTensor> trained = trainedTensors(module);
+  return SourceTrainer(std::make_unique<Impl>(Impl{std::move(module), std::move(trained)}));
 }
 
 llvm::Expected<SourceStep> SourceTrainer::run(const Signature &signature,
@@ -42,15 +73,16 @@ llvm::Expected<SourceStep> SourceTrainer::run(const Signature &signature,
   const std::vector<c10::IValue> leaves = TRY(flattenOutputs(signature, result));
   SourceStep step;
   llvm::Error failed = guardTorchVoid(ExitCode::Usage, "the model's backward", [&] {
-    const std::vector<TrainedTensor> tensors = trainedTensors(impl_->module);
-    std::vector<at::Tensor> found = gradientsFrom(leaves[loss].toTensor(), scale, tensors);
-    for (size_t i = 0; i < tensors.size(); ++i)
-      step.gradients.push_back({tensors[i].names, std::move(found[i])});
+    const std::vector<TrainedTensor> &trained = impl_->trained;
+    std::vector<at::Tensor> found = gradientsFrom(leaves[loss].toTensor(), scale, trained);
+    for (size_t i = 0; i < trained.size(); ++i)
+      step.gradients.push_back({trained[i].names, std::move(found[i])});
     // The next call may write into state that a result shows.
     const c10::AutoGradMode noGrad(false);
     result = apartFrom(result, c10::IValue(impl_->module._ivalue()));
   });
   TRY(explainBackward(std::move(failed), &impl_->module));
+  TRY(refuseViewsOfWeights(impl_->module, impl_->trained));
   step.leaves = TRY(flattenOutputs(signature, result));
   return step;
 }

@@ -11,12 +11,16 @@ namespace pipec {
 
 namespace ag = torch::autograd;
 
+bool hasGradientEdge(const at::Tensor &tensor) {
+  return tensor.defined() && tensor.requires_grad() &&
+         ag::impl::gradient_edge(tensor).function != nullptr;
+}
+
 std::vector<TrainedTensor> trainedTensors(const torch::jit::Module &module) {
   std::vector<TrainedTensor> tensors;
   std::unordered_map<const void *, size_t> numbers; // only looked up
   for (const auto &[name, value] : module.named_attributes(/*recurse=*/true)) {
-    if (!value.isTensor() || !value.toTensor().defined() || !value.toTensor().requires_grad() ||
-        !value.toTensor().is_leaf())
+    if (!value.isTensor() || !hasGradientEdge(value.toTensor()) || !value.toTensor().is_leaf())
       continue;
     const auto [known, isNew] =
         numbers.emplace(value.toTensor().unsafeGetTensorImpl(), tensors.size());
@@ -29,7 +33,7 @@ std::vector<TrainedTensor> trainedTensors(const torch::jit::Module &module) {
 
 std::vector<at::Tensor> gradientsFrom(const at::Tensor &root, const at::Tensor &scale,
                                       const std::vector<TrainedTensor> &tensors) {
-  if (tensors.empty() || !root.requires_grad())
+  if (tensors.empty() || !hasGradientEdge(root))
     return std::vector<at::Tensor>(tensors.size());
   ag::edge_list wanted;
   for (const TrainedTensor &each : tensors)

@@ -10,7 +10,7 @@
 
 namespace pipec {
 
-llvm::Error checkLoss(const c10::IValue &value) {
+llvm::Error checkLoss(const c10::IValue &value, bool anyTrained) {
   if (!value.isTensor() || !value.toTensor().defined())
     return failf(ExitCode::Usage, "expected the loss to be a tensor, got a {}", value.tagKind());
   if (value.toTensor().numel() != 1)
@@ -18,6 +18,11 @@ llvm::Error checkLoss(const c10::IValue &value) {
                      fmt::format("expected a loss of one element, got one of shape [{}]",
                                  fmt::join(value.toTensor().sizes(), ", ")),
                      "return the mean or the sum of the micro-batch");
+  if (anyTrained && !value.toTensor().requires_grad())
+    return makeError(ExitCode::Usage,
+                     "expected a loss with a gradient, got one that no trained parameter leads to",
+                     "PyTorch refuses its backward, too; a branch without a loss may return the "
+                     "sum of a parameter times 0");
   return llvm::Error::success();
 }
 

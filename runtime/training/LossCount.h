@@ -8,8 +8,8 @@
 namespace pipec {
 
 /// The loss that a micro-batch returned. Errors: Usage for a value that is no tensor of one
-/// element.
-llvm::Error checkLoss(const c10::IValue &value);
+/// element, and if anything is trained for one without a gradient, whose backward PyTorch refuses.
+llvm::Error checkLoss(const c10::IValue &value, bool anyTrained);
 
 /// The count that micro-batch `microBatch` returned. Errors: Usage for a value that is no number,
 /// and for a tensor that requires gradients, which would be lost.

@@ -479,6 +479,22 @@ class DoubleLstm(nn.Module):
         return mse(self.out(torch.tanh(h)) - t.float())
 
 
+class LastRow(nn.Module):
+    """A view of an activation, kept for the next micro-batch; it requires what its tensor does, and no gradient reaches it."""
+
+    def __init__(self, w: int = 8):
+        super().__init__()
+        self.a = nn.Parameter(torch.randn(w, w))
+        self.b, self.c = nn.Linear(w, w), nn.Linear(w, w)
+        self.register_buffer("last", torch.randn(w))
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.tanh(x @ self.a + self.last)
+        with torch.no_grad():
+            self.last = h[-1]
+        return mse(self.c(torch.relu(self.b(h))))
+
+
 class Branches(nn.Module):
     """A mode that depends on data."""
 
@@ -592,6 +608,9 @@ class GradModes(e2e.Case):
     def testAnLstm(self):
         self.trains(self.made(Lstms, torch.randn(10, 3, 6)), ["--stages", 2], ["--stages", 3])
         self.trains(self.made(DoubleLstm, torch.randn(10, 3, 6)), ["--stages", 2])
+
+    def testViewsThatAreKept(self):
+        self.trains(self.made(LastRow, torch.randn(10, 8)), ["--stages", 2], ["--at", "b,c"])
 
     def testAModeOfARunIsRefused(self):
         name = self.made(Branches, torch.randn(4, 4))

@@ -15,7 +15,8 @@ REFUSED = 4
 OF_ATTRIBUTES = {"meta-tensor": r"inner\.inner\.scale", "reserved-name": r"pipec_forward\.weight"}  # a line is of code, and a weight has none
 OF_OUTERMOST = {"reserved-name"}  # deeper inside it is a name like any other
 OF_METHODS = {"result-without-form"}  # what the method returns, wherever it was made
-OF_FILES = {"values-dtype", "parameters-of-one-memory", "trained-container", "parameter-in-container", "state-with-gradient"}  # of a file of inputs; of weights, which have no place in the code
+OF_FILES = {"values-dtype", "parameters-of-one-memory", "trained-container", "parameter-in-container", "state-with-gradient",
+            "state-of-weight"}  # of a file of inputs; of weights, which have no place in the code
 OF_TEXTS = {"no-text-form", "type-of-model"}  # of pipe-opt, whose input is no model's file
 
 # Of the cases that are no programs of Python.

@@ -288,6 +288,30 @@ class OfItsOwnSize(MeanOfAll):
         return loss / loss.detach()
 
 
+class Balanced(MeanOfAll):
+    """Of the mean over the batch, which a large loss hardly shows."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        mean = torch.softmax(self.b(torch.tanh(self.a(x))), -1).mean(0)
+        return (mean * mean).sum() + 1000
+
+
+class InABranch(MeanOfAll):
+    """A loss for some batches only."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.b(torch.tanh(self.a(x))).pow(2)
+        loss = torch.zeros([])
+        if bool(x.sum() > 0):
+            loss = y.mean()
+        return loss
+
+
+class OfNothing(MeanOfAll):
+    def forward(self, x: Tensor) -> Tensor:
+        return self.b(torch.tanh(self.a(x))).pow(2).mean().detach()
+
+
 class ByFrequency(nn.Module):
     def __init__(self):
         super().__init__()
@@ -664,10 +688,29 @@ class TrainLosses(e2e.Case):
         for make, batch, parameter in ((OfItsOwnSize, torch.randn(10, 6), "[ab]"), (ByFrequency, counted, "a.weight")):
             _, done = self.compiled(make, batch)
             self.assertRegex(done.err, re.escape(says) + parameter)
+            percent, whole, parts = map(float, re.search(r"\S+ differs by (\S+) % between a batch of 5 samples and micro-batches of 3 and 2 "
+                                                         r"\(its norm is (\S+) and (\S+)\), as where a term is made from means", done.err).groups())
+            self.assertGreater(percent, 100 * abs(whole - parts) / max(whole, parts) - 1.1)  # norms have three digits
+        _, done = self.compiled(Balanced, torch.randn(10, 6))  # the norms may be equal, and the percentage is not 0
+        self.assertRegex(done.err, re.escape(says) + r"[ab]\.(weight|bias) differs by (?!0 )")
         _, done = self.compiled(PairOfWords, words())
         self.assertNotIn(says, done.out + done.err)
         _, done = self.compiled(MeanOfAll, torch.randn(10, 6))
         self.assertNotIn(says, done.out + done.err)
+
+    def testALossWithoutAGradient(self):
+        """An error, as in Python, and of a micro-batch of its own; no backward, no gradient: losses alone."""
+        says = ["micro-batch 1: expected a loss with a gradient, got one that no trained parameter leads to", "help: PyTorch refuses its backward, too"]
+        x = torch.rand(8, 6) + 0.1
+        model, _ = self.compiled(InABranch, x[:4])
+        torch.save((torch.cat([x[:4], -x[4:]]),), "half.pt")
+        run = ["--inputs", "half.pt", "--microbatches", 2]
+        for what, more in (("m.pt", []), ("m.pipe", []), ("m.pipe", ["--schedule", "zb-h1"])):
+            self.refused(USAGE, ["step 1: ", *says], "pipe-run", what, "--train", *run, *more)
+            self.trained(what, "--inputs", "batch.pt", "--microbatches", 2, *more)
+            self.trained(what, *run, *more, "--freeze", "*")
+        self.save(OfNothing, x, "nothing")
+        self.refused(USAGE, says[0].replace("1", "0"), "pipe-run", "nothing.pt", "--train", "--inputs", "batch.pt")
 
     def testABufferIsNoParameter(self):
         """Although it requires a gradient: model.parameters() does not have it."""

@@ -60,6 +60,17 @@ class TwiceNormed(nn.Module):
         return self.b(self.norm(torch.tanh(self.norm(self.a(x))))).square().mean()
 
 
+class Unused(TwiceNormed):
+    """Its norm is in a method that forward does not call."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.b(torch.tanh(self.a(x))).square().mean()
+
+    @torch.jit.export
+    def normed(self, x: Tensor) -> Tensor:
+        return self.norm(self.a(x))
+
+
 class TrainNorms(e2e.Case):
     def compiled(self, make, batch, *options):
         torch.manual_seed(0)
@@ -176,6 +187,10 @@ class TrainNorms(e2e.Case):
     def testRefused(self):
         model, batch = training_models.save("mlp")
         self.pipec(0, "pipe-compile", model, "--train", "--stages", 2, "--inputs", batch, "--cost", "analytic", "-o", "mlp.pipe", "--force")
+        self.compiled(Unused, torch.randn(8, 6), "--stages", 2)
+        for what in ("m.pt", "m.pipe"):
+            self.refused(USAGE, "--batch-norm deferred: expected a model with batch norm, got one without", "pipe-run", what, "--train", "--inputs", "batch.pt",
+                         "--batch-norm", "deferred")
         for what in (model, "mlp.pipe"):
             self.refused(USAGE, ["--batch-norm deferred: expected a model with batch norm, got one without", "leave --batch-norm out"], "pipe-run", what,
                          "--train", "--inputs", batch, "--batch-norm", "deferred")

@@ -249,6 +249,23 @@ class TrainingPlans(e2e.Case):
                          f"turned-{name}.pipe", "--force", saying=["--schedule: schedule: rank ", "writes state (count), so its forwards come in the order of "
                                                                    "micro-batches: expected micro-batch 0, got 1"])
 
+    def testRecomputesOfAGivenTable(self):
+        """A table with recomputes and --recompute agree, or the compile says where they do not."""
+        model, batch = training_models.save("mlp")
+        compiles = [model, "--train", "--inputs", batch, "--cost", "analytic", "--schedule", "again.csv", "-o", "again.pipe", "--force"]
+        Path("again.csv").write_text("0F0,0F1,0R0,0B0,0R1,0B1\n1F0,1B0,1F1,1B1\n")
+        for recompute in ("auto", "0", "always"):
+            self.pipec(0, "pipe-compile", *compiles, "--recompute", recompute)
+            self.assertEqual(e2e.plan("again.pipe")["training"]["recompute"], [0, 1] if recompute == "always" else [0])
+        for recompute, action in (("never", "0R0"), ("1", "0R0"), ("except-last", "0R1")):
+            self.refused("pipe-compile", 2, *compiles, "--recompute", recompute,
+                         saying=[f"--schedule: expected a table without {action}, as --recompute requests, got one with it", "leave out --recompute"])
+        Path("again.csv").write_text("0F0,0F1,0R0,0B0,0B1\n1F0,1B0,1F1,1B1\n")
+        for recompute in ("0", "except-last"):
+            self.pipec(0, "pipe-compile", *compiles, "--recompute", recompute)
+        self.refused("pipe-compile", 2, *compiles, "--recompute", "always",
+                     saying=["--schedule: expected a table with 0R1, as --recompute requests, got one without it", "leave out --recompute"])
+
     def testTheScheduleOfAnArtifact(self):
         """pipe-schedule simulates it as pipe-inspect does, with the plan's costs."""
         for name, options in (("gpt", ["--schedule", "zb-h1", "--microbatches", 4]), ("mlp", ["--ranks", 2]), ("lstm", ["--stages", 3, "--recompute", "always"])):
