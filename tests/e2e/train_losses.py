@@ -125,6 +125,18 @@ class MeanOfWords(Words):
         return cross_entropy(self.scores(ids), target.flatten(), ignore_index=0)
 
 
+class CountsWords(MeanOfWords):
+    """The count is state that no loss depends on."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros((), dtype=torch.long))
+
+    def forward(self, ids: Tensor, target: Tensor) -> Tensor:
+        self.seen += (target != 0).sum()
+        return cross_entropy(self.scores(ids), target.flatten(), ignore_index=0)
+
+
 class DroppedMeanOfWords(MeanOfWords):
     def __init__(self):
         super().__init__()
@@ -466,14 +478,16 @@ class TrainLosses(e2e.Case):
         self.assertNotIn("which differs from the whole batch", done.err)
 
     def testTheWarningKnowsWhatIsState(self):
-        """What is written in place, and what an object of the model keeps; not what an object of the call does."""
+        """What is written in place, and what an object of the model keeps; not what an object of the call does, nor what no loss depends on.
+        A statistic of the micro-batch mixes samples, too."""
         state = "the model writes state, so the loss of a sample depends on the micro-batch that it is in"
-        for make, writes in ((Centred, True), (Shrinks, True), (TotalOfTheModel, True), (TotalOfTheCall, False)):
-            _, done = self.compiled(make, torch.randn(10, 6))
+        for make, writes, mixes in ((Centred, True, True), (Shrinks, True, False), (TotalOfTheModel, True, True), (TotalOfTheCall, False, True),
+                                    (CountsWords, False, True)):
+            _, done = self.compiled(make, words() if make is CountsWords else torch.randn(10, 6))
             run = self.pipec(0, "pipe-run", "m.pt", "--train", "--inputs", "batch.pt", "--microbatches", 2)
             for said in (done.err, run.err):
                 with self.subTest(make.__name__):
-                    self.assertEqual((state in said, "return (sum, count)" in said), (writes, not writes), said)
+                    self.assertEqual((state in said, "return (sum, count)" in said), (writes, mixes), said)
 
     def testSamplesAlongALaterDimension(self):
         """The steps of a recurrent model affect each other, its samples do not, also where the numbers of both are equal."""
