@@ -211,6 +211,17 @@ class Normed(MeanOfAll):
         return self.b(torch.tanh(self.norm(self.a(x)))).pow(2).mean()
 
 
+class NormedTwice(MeanOfAll):
+    """Running statistics or none: both norms use those of the micro-batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.BatchNorm1d(6, track_running_stats=False), nn.BatchNorm1d(4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.tanh(self.second(self.b(torch.tanh(self.first(self.a(x)))))).pow(2).mean()
+
+
 class Centred(MeanOfAll):
     """Each micro-batch moves the centre, in place."""
 
@@ -473,6 +484,13 @@ class TrainLosses(e2e.Case):
             done = self.pipec(0, "pipe-run", "m.pt", "--train", "--inputs", "batch.pt", "--microbatches", 2, *options)
             self.assertIn(cause, done.err)
             self.assertNotIn("return (sum, count)", done.err)
+        _, done = self.compiled(NormedTwice, torch.randn(10, 6))
+        run = self.pipec(0, "pipe-run", "m.pt", "--train", "--inputs", "batch.pt", "--microbatches", 2)
+        for said in (done.err, run.err):
+            self.assertIn("batch norm (first, second) uses the statistics of each micro-batch", said)
+        # The one without them does so in any mode.
+        done = self.pipec(0, "pipe-compile", "m.pt", "--stages", 2, "--inputs", "batch.pt", "--cost", "analytic", "-o", "d.pipe", "--force")
+        self.assertIn("note: second is in training mode (batch_norm): ", done.err)
         _, done = self.compiled(StepsFirst, torch.randn(7, 10, 6))
         self.assertIn("the batch is dimension 1 of x, the choice that keeps samples independent; --batch-dim x=1 confirms it", done.err)
         self.assertNotIn("which differs from the whole batch", done.err)
