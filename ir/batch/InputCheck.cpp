@@ -59,7 +59,7 @@ llvm::Error checkMicroBatch(const Signature &signature, llvm::ArrayRef<c10::IVal
                                  counted(static_cast<size_t>(signature.batchSize), "sample"),
                                  whatFixesBatch(signature, inputs), samples),
                      "choose --microbatches so that each micro-batch has that size; " +
-                         howToFreeBatch());
+                         howToFreeBatch(signature));
   for (size_t i = 0; i < signature.inputs.size(); ++i) {
     const InputSpec &input = signature.inputs[i];
     if (!input.tensor.known || !inputs[i].isTensor() || !inputs[i].toTensor().defined())

@@ -3,6 +3,7 @@
 
 #include "ir/batch/BatchSplit.h"
 #include "ir/batch/FixedBatch.h"
+#include "ir/batch/InputCheck.h"
 #include "ir/batch/MergeOutputs.h"
 #include "ir/batch/TensorSpecs.h"
 #include "tests/support/Discover.h"
@@ -608,6 +609,32 @@ TEST(FixedBatch, AnInputOfThatSizeThatIsWholeMayFixIt) {
   for (const c10::IValue &state : {c10::IValue(h), c10::IValue(std::vector<at::Tensor>{h, h})})
     EXPECT_EQ(whatFixesBatch(signature, {x, state}),
               "the model's constants, or the size of h, which every micro-batch gets whole,");
+}
+
+TEST(FixedBatch, ASecondDimensionOfThatSizeMayFixIt) {
+  Signature signature = signatureWith({input("x"), input("adj")}, 1);
+  signature.batchSize = 4;
+  signature.batchSymbolic = false;
+  for (InputSpec &spec : signature.inputs) {
+    spec.batchDim = 0;
+    spec.tensor.known = true;
+    spec.tensor.dtype = "float32";
+    spec.tensor.shape = {{.perBatch = 0, .constant = 4, .dynamic = false},
+                         {.perBatch = 0, .constant = 8, .dynamic = false}};
+  }
+  const Values part = {at::ones({3, 8}), at::ones({3, 7})};
+  EXPECT_EQ(whatFixesBatch(signature, part), "the model's constants");
+  EXPECT_EQ(howToFreeBatch(signature), howToFreeBatch());
+  signature.inputs[1].tensor.shape[1].constant = 4;
+  EXPECT_EQ(whatFixesBatch(signature, part),
+            "dimension 1 of adj, which no cut makes smaller, or the model's constants");
+  const ErrorText refused = describe(checkMicroBatch(signature, part, 0, 3));
+  EXPECT_NE(refused.message.find("expected 4 samples (dimension 1 of adj, which"),
+            std::string::npos)
+      << refused.message;
+  EXPECT_NE(refused.help.find("compute adj in the model if both of its sizes follow the batch"),
+            std::string::npos)
+      << refused.help;
 }
 
 TEST(Trial, InputThatHasTheBatchSizeByChanceStaysWhole) {
