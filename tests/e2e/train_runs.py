@@ -216,6 +216,20 @@ class InDict(nn.Module):
         return (self.b(torch.tanh(self.a(x["v"]))).mean() - target.mean()).square()
 
 
+class AllFlags(nn.Module):
+    """Test runs do not show that each flag belongs to a sample."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(6, 4)
+
+    def forward(self, x: Tensor, flag: Tensor, y: Tensor) -> Tensor:
+        h = self.a(x)
+        if bool((flag > 0).all()):
+            h = h + 1
+        return (h - y).pow(2).mean()
+
+
 class Bystanders(nn.Module):
     """A state file has the parameters and buffers that the loss does not depend on: another result or an unused value reads them, or the method reads none of them."""
 
@@ -489,6 +503,20 @@ class TrainRuns(e2e.Case):
             self.refused(USAGE, ["--data: --drop-last: expected at most 23 as --batch, the number of samples, got 24", "no batch is complete"], "pipe-run", what,
                          "--train", "--data", "data.pt", "--batch", 24, "--drop-last")
             self.refused(USAGE, "--drop-last: expected --data with it, got none", "pipe-run", what, "--train", "--inputs", batch, "--drop-last")
+
+    def testASmallerLastBatchOfWhatIsGivenWhole(self):
+        """Nothing was compiled, so the help names options of the run; each of them helps."""
+        torch.manual_seed(0)
+        torch.jit.script(AllFlags()).save("flags.pt")
+        torch.save(((torch.randn(23, 6), torch.ones(23)), torch.randn(23, 4)), "data.pt")
+        run = ["pipe-run", "flags.pt", "--train", "--data", "data.pt", "--batch", 8, "--microbatches", 2, *SGD]
+        done = self.pipec(USAGE, *run)
+        for text in ("step 3: input flag, micro-batch 0, dimension 0: expected size 8, got 7", "every micro-batch gets the whole of flag",
+                     "--batch-dim x=0,flag=0,y=0; otherwise --batch-dim flag=none", "--drop-last leaves out a smaller last batch"):
+            self.assertIn(text, done.err)
+        self.assertNotIn("compile again", done.err)
+        for options in (["--batch-dim", "x=0,flag=0,y=0"], ["--batch-dim", "flag=none"], ["--drop-last"]):
+            self.pipec(0, *run, *options)
 
     def testWhatEachStepGetsWhole(self):
         """Where nothing says how arguments are cut, a note names what is not."""

@@ -611,6 +611,36 @@ TEST(FixedBatch, AnInputOfThatSizeThatIsWholeMayFixIt) {
               "the model's constants, or the size of h, which every micro-batch gets whole,");
 }
 
+/// Of a model that runs without a compile, the first batch shows the sizes.
+TEST(InputCheck, TheHelpNamesACompileOnlyIfThereWasOne) {
+  Signature signature = signatureWith({input("x"), input("flag"), input("y")}, 1);
+  for (InputSpec &spec : signature.inputs) {
+    spec.tensor.known = true;
+    spec.tensor.dtype = "float32";
+    spec.tensor.shape = {{.perBatch = 0, .constant = 8, .dynamic = false}};
+  }
+  signature.batchSymbolic = true;
+  signature.inputs[0].batchDim = signature.inputs[2].batchDim = 0;
+  const at::Tensor rows = at::ones({8});
+  auto helpFor = [&](const Values &inputs, SizesFrom from) {
+    return describe(checkMicroBatch(signature, inputs, 0, 8, from)).help;
+  };
+  auto expectHelp = [&](const Values &inputs, const std::string &help) {
+    EXPECT_NE(helpFor(inputs, SizesFrom::Compile).find("compile again"), std::string::npos);
+    EXPECT_EQ(helpFor(inputs, SizesFrom::FirstBatch), help);
+  };
+  expectHelp({rows, at::ones({7}), rows},
+             "every micro-batch gets the whole of flag, as the first batch suggests: if each row "
+             "of it belongs to a sample, pass --batch-dim x=0,flag=0,y=0; otherwise --batch-dim "
+             "flag=none, for any size; of --data, --drop-last leaves out a smaller last batch");
+  expectHelp({at::ones({7}), rows, rows},
+             "the first batch shows the sizes: pass inputs of this size");
+  expectHelp({rows, at::ones({8, 1}), rows},
+             "pass inputs with as many dimensions as in the first batch");
+  expectHelp({rows, rows.to(at::kDouble), rows},
+             "convert the input to the dtype of the first batch");
+}
+
 TEST(FixedBatch, ASecondDimensionOfThatSizeMayFixIt) {
   Signature signature = signatureWith({input("x"), input("adj")}, 1);
   signature.batchSize = 4;
