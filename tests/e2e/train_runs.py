@@ -102,6 +102,19 @@ class ThreeNames(nn.Module):
         return (self.c(torch.tanh(self.b(y))) ** 2).mean()
 
 
+class WeightAsBuffer(nn.Module):
+    """The buffer stands before the parameter that it is."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(6, 6), nn.Linear(6, 6), nn.Linear(6, 6)
+        self.register_buffer("ref", self.b.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.tanh(self.b(torch.tanh(self.a(x))))
+        return self.c(h @ self.ref).pow(2).mean() + 0.1 * self.ref.pow(2).sum()
+
+
 class OneNorm(nn.Module):
     """One batch norm under two names, in one stage."""
 
@@ -796,6 +809,27 @@ class TrainRuns(e2e.Case):
                             self.assertLess(off, 1e-6, f"{what}: {name}")
                         else:
                             self.sameBits(expected[kind][name], value, f"{what}: {name}")
+
+    def testAParameterThatIsABufferKeepsItsName(self):
+        """--emit-grads has the names of named_parameters(); options take the buffer's, too."""
+        torch.manual_seed(0)
+        torch.jit.script(WeightAsBuffer()).save("m.pt")
+        torch.save((torch.randn(6, 6),), "batch.pt")
+        self.pipec(0, "pipe-compile", "m.pt", "--train", "--stages", 3, "--inputs", "batch.pt", "--cost", "analytic", "--schedule", "1f1b", "-o", "m.pipe", "--force")
+        names = [name for name, _ in torch.jit.load("m.pt").named_parameters()]
+        run = ["--train", "--inputs", "batch.pt", "--microbatches", 3, *SGD]
+        for what in ("m.pt", "m.pipe"):
+            state, gradients = self.trained(what, *run, "--steps", 3)
+            self.assertEqual(set(gradients), set(names), what)
+            frozen = [self.trained(what, *run, "--steps", 3, "--freeze", name) for name in ("b.weight", "ref")]
+            self.assertEqual(set(frozen[1][1]), set(names) - {"b.weight"}, what)
+            self.sameBits(frozen[0][0], frozen[1][0], what)
+            grouped = [self.trained(what, *run, "--steps", 3, "--group", name + ",lr=0.5")[0] for name in ("b.weight", "ref")]
+            self.sameBits(*grouped, what)
+            self.assertFalse(torch.equal(grouped[0]["b.weight"], state["b.weight"]), what)
+            # Its momentum is in a checkpoint.
+            self.trained(what, *run, "--steps", 2, "--checkpoint", f"{what}.ck")
+            self.sameBits(state, self.trained(what, *run, "--steps", 3, "--checkpoint", f"{what}.ck", "--resume")[0], what)
 
     def testForkedCallsRunWhereTheyAreForked(self):
         """As in the module before it was scripted. A scripted one forks to a thread, whose history orders the sums."""
