@@ -54,6 +54,12 @@ static bool isBatchNorm(llvm::StringRef name) {
   return name.contains("norm") && !name.contains("instance_norm");
 }
 
+bool isNormWithoutState(Node *node, KnownValue valueOf) {
+  const std::optional<c10::IValue> statistics = argument(node, "running_mean", valueOf);
+  return isBatchNorm(node->kind().toUnqualString()) && statistics && statistics->isNone() &&
+         (isTrue(argument(node, "train", valueOf)) || isTrue(argument(node, "training", valueOf)));
+}
+
 static void addTo(std::vector<std::string> &names, const std::string &name) {
   if (!llvm::is_contained(names, name))
     names.push_back(name);
@@ -84,7 +90,7 @@ std::vector<std::string> TrainingModules::modulesOf(llvm::ArrayRef<Cause> causes
 std::vector<std::string> TrainingModules::operatorsOf(llvm::ArrayRef<Cause> causes) const {
   auto isNamed = [&](const Found &other) {
     return llvm::any_of(found_, [&](const Found &found) {
-      return found.module == other.module && !found.name.empty();
+      return found.module == other.module && !found.name.empty() && found.cause != Cause::AnyMode;
     });
   };
   std::vector<std::string> names;

@@ -27,6 +27,9 @@ using KnownValue = llvm::function_ref<std::optional<c10::IValue>(torch::jit::Val
 /// running statistics uses those of the batch in eval mode too.
 bool isInTrainingMode(torch::jit::Node *node, KnownValue valueOf);
 
+/// Whether it is a batch norm that computes with the statistics of the batch and keeps none.
+bool isNormWithoutState(torch::jit::Node *node, KnownValue valueOf);
+
 /// Names of modules in training mode and of what runs in them, each once, in program order.
 class TrainingModules {
 public:
@@ -35,7 +38,9 @@ public:
     Flag,     // the module's code reads the flag `training` of a module, and would do something
               // else in eval mode
     Constant, // an operator has the mode as a constant
-    Trace     // a trace in training mode draws; whether eval mode would is not in it
+    Trace,    // a trace in training mode draws; whether eval mode would is not in it
+    AnyMode   // no training mode: a batch norm without running statistics, which computes with
+              // those of the batch in both modes
   };
   /// `name`: of the operator; empty: other code that reads the flag.
   void add(const std::string &path, const std::string &name, Cause cause);

@@ -168,6 +168,9 @@ void TrainingWalk::visitOperator(Node *node, Call &call, Modes modes) {
     compareModes(node, call);
   else
     noteOneSided(node, call, modes);
+  if (modes != Modes::OnlyEval &&
+      isNormWithoutState(node, [&](Value *value) { return call.facts.at(value)[Saved].known; }))
+    found.add(call.path, node->kind().toUnqualString(), TrainingModules::Cause::AnyMode);
   if (isDropout(node))
     for (const Mode mode : which)
       if (draws(node, call, mode) == Draws::Never)

@@ -107,7 +107,8 @@ llvm::Expected<Reference::Inferred> Reference::inferLeaves(const std::vector<c10
     impl.guessBatch(inputs);
   else if (!impl.known)
     TRY(impl.learn(inputs));
-  BatchParts parts = TRY(splitBatch(impl.signature, inputs, impl.options.microBatches));
+  BatchParts parts = TRY(splitBatch(impl.signature, inputs, impl.options.microBatches,
+                                    /*memory=*/{}, SizesFrom::FirstBatch));
 
   std::vector<c10::IValue> results;
   int64_t busyNs = 0;

@@ -137,7 +137,7 @@ Reference::stepOnMicroBatches(const std::vector<std::vector<c10::IValue>> &micro
   if (!impl_->known && microBatches.front().size() == impl_->signature.inputs.size())
     impl_->guessBatch(microBatches.front());
   llvm::Expected<TrainedStep> done =
-      stepOn(checkMicroBatches(impl_->signature, microBatches), stats);
+      stepOn(checkMicroBatches(impl_->signature, microBatches, SizesFrom::FirstBatch), stats);
   if (done)
     impl_->training->given = static_cast<int64_t>(microBatches.size());
   return done;
@@ -215,7 +215,8 @@ llvm::Expected<BatchParts> Reference::split(const std::vector<c10::IValue> &inpu
     ThreadSettings settings(impl.threads);
     TRY(impl.learn(inputs));
   }
-  return splitBatch(impl.signature, inputs, impl.options.microBatches);
+  return splitBatch(impl.signature, inputs, impl.options.microBatches, /*memory=*/{},
+                    SizesFrom::FirstBatch);
 }
 
 /// Forward and backward of micro-batch `k`.

@@ -1,10 +1,13 @@
 #include "ir/autograd/ModelGradients.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/jit/api/module.h>
 
+#include <set>
 #include <unordered_map>
 
 namespace pipec {
@@ -17,17 +20,34 @@ bool hasGradientEdge(const at::Tensor &tensor) {
 }
 
 std::vector<TrainedTensor> trainedTensors(const torch::jit::Module &module) {
-  std::vector<TrainedTensor> tensors;
-  std::unordered_map<const void *, size_t> numbers; // only looked up
+  std::set<std::string> parameters;
+  for (const auto &[name, value] : module.named_parameters(/*recurse=*/true))
+    parameters.insert(name);
+  std::vector<std::pair<size_t, TrainedTensor>> placed; // by the place of the first name
+  std::unordered_map<const void *, size_t> numbers;     // only looked up
+  size_t place = 0;
   for (const auto &[name, value] : module.named_attributes(/*recurse=*/true)) {
     if (!value.isTensor() || !hasGradientEdge(value.toTensor()) || !value.toTensor().is_leaf())
       continue;
+    ++place;
     const auto [known, isNew] =
-        numbers.emplace(value.toTensor().unsafeGetTensorImpl(), tensors.size());
-    if (isNew)
-      tensors.push_back({{}, value.toTensor()});
-    tensors[known->second].names.push_back(name);
+        numbers.emplace(value.toTensor().unsafeGetTensorImpl(), placed.size());
+    if (isNew) {
+      placed.push_back({place, {{name}, value.toTensor()}});
+      continue;
+    }
+    auto &[first, tensor] = placed[known->second];
+    if (parameters.count(name) && !parameters.count(tensor.names.front())) {
+      tensor.names.insert(tensor.names.begin(), name);
+      first = place;
+    } else {
+      tensor.names.push_back(name);
+    }
   }
+  llvm::sort(placed, [](const auto &a, const auto &b) { return a.first < b.first; });
+  std::vector<TrainedTensor> tensors;
+  for (auto &[first, tensor] : placed)
+    tensors.push_back(std::move(tensor));
   return tensors;
 }
 

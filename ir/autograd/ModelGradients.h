@@ -14,7 +14,9 @@ namespace pipec {
 
 /// A tensor of a module that is trained.
 struct TrainedTensor {
-  std::vector<std::string> names; // all that the module has for this tensor; not those of its views
+  std::vector<std::string>
+      names; // all that the module has for this tensor; not those of its views.
+             // A parameter's is first, also if a buffer is the same tensor
   at::Tensor tensor;
 };
 
@@ -22,8 +24,9 @@ struct TrainedTensor {
 /// its tensor does, and none reaches it.
 bool hasGradientEdge(const at::Tensor &tensor);
 
-/// In the order in which the module has their first names. Names of one tensor are one entry. Call
-/// before the first forward: the model may write other tensors into its attributes.
+/// In the order in which the module has their first names, as named_parameters() does. Names of one
+/// tensor are one entry. Call before the first forward: the model may write other tensors into its
+/// attributes.
 std::vector<TrainedTensor> trainedTensors(const torch::jit::Module &module);
 
 /// Walks back from `root` with `scale`, and frees the graph. One gradient per tensor, as it would

@@ -1,6 +1,5 @@
 #include "ir/batch/BatchSplit.h"
 
-#include "ir/batch/InputCheck.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/batch/SuggestedDims.h"
 #include "ir/plan/PlanNames.h"
@@ -41,7 +40,7 @@ bool isEmptyBatch(const std::vector<c10::IValue> &inputs) {
 /// The batch size may seem fixed only because an argument was not cut whose samples are along
 /// another dimension.
 llvm::Error explainFixed(llvm::Error error, const Signature &signature,
-                         const std::vector<c10::IValue> &inputs) {
+                         const std::vector<c10::IValue> &inputs, SizesFrom from) {
   std::string dims = signature.batchSymbolic ? "" : suggestBatchDims(signature, inputs);
   bool isNew = llvm::any_of(signature.inputs, [&](const InputSpec &input) {
     return !isCut(input) && llvm::StringRef("," + dims).contains("," + input.name + "=");
@@ -50,7 +49,8 @@ llvm::Error explainFixed(llvm::Error error, const Signature &signature,
     return error;
   ErrorText text = describe(std::move(error));
   return makeError(text.code, text.message,
-                   (text.help.empty() ? "" : text.help + ", or ") + "compile with --batch-dim " +
+                   (text.help.empty() ? "" : text.help + ", or ") +
+                       (from == SizesFrom::Compile ? "compile with" : "pass") + " --batch-dim " +
                        dims);
 }
 
@@ -104,7 +104,7 @@ std::string listPerRow(const Signature &signature, const std::vector<c10::IValue
 
 llvm::Expected<BatchParts> splitBatch(const Signature &signature,
                                       const std::vector<c10::IValue> &inputs, int64_t microBatches,
-                                      BatchParts memory) {
+                                      BatchParts memory, SizesFrom from) {
   if (inputs.size() != signature.inputs.size())
     return failf(ExitCode::Usage, "inputs: expected {}, got {}", signature.inputs.size(),
                  inputs.size());
@@ -134,18 +134,18 @@ llvm::Expected<BatchParts> splitBatch(const Signature &signature,
       parts.samples.push_back(size / microBatches + (k < size % microBatches));
   }
   for (size_t k = 0; k < parts.inputs.size(); ++k)
-    if (llvm::Error error =
-            checkMicroBatch(signature, parts.inputs[k], static_cast<int64_t>(k), parts.samples[k]))
-      return explainFixed(std::move(error), signature, inputs);
+    if (llvm::Error error = checkMicroBatch(signature, parts.inputs[k], static_cast<int64_t>(k),
+                                            parts.samples[k], from))
+      return explainFixed(std::move(error), signature, inputs, from);
   return parts;
 }
 
 llvm::Expected<BatchParts>
 checkMicroBatches(const Signature &signature,
-                  const std::vector<std::vector<c10::IValue>> &microBatches) {
+                  const std::vector<std::vector<c10::IValue>> &microBatches, SizesFrom from) {
   BatchParts all;
   for (size_t k = 0; k < microBatches.size(); ++k) {
-    llvm::Expected<BatchParts> one = splitBatch(signature, microBatches[k], 1);
+    llvm::Expected<BatchParts> one = splitBatch(signature, microBatches[k], 1, {}, from);
     if (!one)
       return withContext(one.takeError(), fmt::format("micro-batch {}", k));
     all.inputs.push_back(std::move(one->inputs.front()));

@@ -1,6 +1,7 @@
 // A batch as its micro-batches, checked against the signature.
 #pragma once
 
+#include "ir/batch/InputCheck.h"
 #include "ir/plan/Plan.h"
 
 #include <ATen/core/ivalue.h>
@@ -20,13 +21,14 @@ struct BatchParts {
 /// refusals of checkMicroBatch).
 llvm::Expected<BatchParts> splitBatch(const Signature &signature,
                                       const std::vector<c10::IValue> &inputs, int64_t microBatches,
-                                      BatchParts memory = {});
+                                      BatchParts memory = {}, SizesFrom from = SizesFrom::Compile);
 
 /// Micro-batches that were cut before, checked as the parts of a batch. Errors: Usage naming the
 /// micro-batch.
 llvm::Expected<BatchParts>
 checkMicroBatches(const Signature &signature,
-                  const std::vector<std::vector<c10::IValue>> &microBatches);
+                  const std::vector<std::vector<c10::IValue>> &microBatches,
+                  SizesFrom from = SizesFrom::Compile);
 
 /// Of a training, whose loss is not finite without samples. Errors: Usage for empty tensors if no
 /// micro-batch has samples, or if all tensors are empty.

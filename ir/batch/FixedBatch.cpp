@@ -122,6 +122,24 @@ std::string contradiction(int64_t samples, int64_t batch, int64_t given, const S
 
 } // namespace
 
+/// Dimensions of the batch's size beside the one that is cut, as in "dimension 1 of adj", and the
+/// names of their inputs.
+static std::pair<std::vector<std::string>, std::vector<std::string>>
+squaresIn(const Signature &signature) {
+  std::vector<std::string> places, names;
+  for (const InputSpec &input : signature.inputs)
+    for (size_t d = 0; input.batchDim && input.tensor.known && d < input.tensor.shape.size(); ++d) {
+      const Dim &dim = input.tensor.shape[d];
+      if (static_cast<int64_t>(d) == *input.batchDim || dim.dynamic || dim.perBatch != 0 ||
+          dim.constant != signature.batchSize || signature.batchSize < 2)
+        continue;
+      places.push_back(fmt::format("dimension {} of {}", d, input.name));
+      if (!llvm::is_contained(names, input.name))
+        names.push_back(input.name);
+    }
+  return {places, names};
+}
+
 std::string whatFixesBatch(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs) {
   std::vector<std::string> names;
   for (size_t i = 0; i < inputs.size() && signature.batchSize > 1; ++i) {
@@ -133,7 +151,11 @@ std::string whatFixesBatch(const Signature &signature, llvm::ArrayRef<c10::IValu
     if (hasSize && !isCut(signature.inputs[i]))
       names.push_back(signature.inputs[i].name);
   }
-  const std::string constants = "the model's constants";
+  const std::vector<std::string> squares = squaresIn(signature).first;
+  const std::string constants =
+      squares.empty() ? "the model's constants"
+                      : fmt::format("{}, which no cut makes smaller, or the model's constants",
+                                    fmt::join(squares, " and "));
   return names.empty() ? constants
                        : fmt::format("{}, or the size of {}, which every micro-batch gets whole,",
                                      constants, fmt::join(names, " and "));
@@ -152,6 +174,15 @@ std::string howToFreeBatch() {
   return "for other sizes, take sizes from the input (x.size(0) or -1) instead of constants; a "
          "trace "
          "makes constants of int(x.size(0)), len(x) and Python numbers";
+}
+
+std::string howToFreeBatch(const Signature &signature) {
+  const std::vector<std::string> names = squaresIn(signature).second;
+  return (names.empty() ? ""
+                        : fmt::format("a cut is along one dimension, so compute {} in the model if "
+                                      "both of its sizes follow the batch; ",
+                                      fmt::join(names, " and "))) +
+         howToFreeBatch();
 }
 
 llvm::Error explainFixedBatch(llvm::Error error, Signature signature,

@@ -10,13 +10,16 @@ namespace pipec {
 
 /// A help text: how to save a model so that it accepts other batch sizes.
 std::string howToFreeBatch();
+/// The same for an artifact that accepts only one.
+std::string howToFreeBatch(const Signature &signature);
 
 /// Whether the model runs with argument `index` resized along `dim`. False if it cannot be resized.
 bool runsWithSize(llvm::ArrayRef<c10::IValue> inputs, size_t index, int64_t dim, int64_t size,
                   ModelRunner run);
 
 /// What may fix the batch size of an artifact that accepts only one, for "... fix it": "the model's
-/// constants", and the `inputs` of that size that every micro-batch gets whole.
+/// constants", the `inputs` of that size that every micro-batch gets whole, and second dimensions
+/// of that size, such as that of adj[nodes, nodes].
 std::string whatFixesBatch(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs);
 
 /// Tries other batch sizes, and gives `error` the reason that they show. If the model runs with a

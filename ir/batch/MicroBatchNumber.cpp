@@ -37,7 +37,7 @@ llvm::Expected<int64_t> microBatchNumber(const Plan &plan, llvm::ArrayRef<c10::I
         fmt::format("batch: expected a multiple of {} ({} fix the size of a micro-batch), got {}",
                     counted(static_cast<size_t>(signature.batchSize), "sample"),
                     whatFixesBatch(signature, inputs), samples),
-        howToFreeBatch());
+        howToFreeBatch(signature));
   return samples / signature.batchSize;
 }
 

@@ -61,7 +61,11 @@ std::vector<ModelValue> modelState(const torch::jit::Module &module,
       const auto [known, isNew] =
           numbers.emplace(value.toTensor().unsafeGetTensorImpl(), values.size());
       if (!isNew) {
-        values[known->second].names.push_back(name);
+        ModelValue &same = values[known->second];
+        const bool isFirst =
+            kind == AttributeKind::Parameter && same.kind != AttributeKind::Parameter;
+        same.names.insert(isFirst ? same.names.begin() : same.names.end(), name);
+        same.kind = isFirst ? kind : same.kind;
         continue;
       }
     }

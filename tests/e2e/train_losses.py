@@ -125,6 +125,18 @@ class MeanOfWords(Words):
         return cross_entropy(self.scores(ids), target.flatten(), ignore_index=0)
 
 
+class CountsWords(MeanOfWords):
+    """The count is state that no loss depends on."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros((), dtype=torch.long))
+
+    def forward(self, ids: Tensor, target: Tensor) -> Tensor:
+        self.seen += (target != 0).sum()
+        return cross_entropy(self.scores(ids), target.flatten(), ignore_index=0)
+
+
 class DroppedMeanOfWords(MeanOfWords):
     def __init__(self):
         super().__init__()
@@ -197,6 +209,17 @@ class Normed(MeanOfAll):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.b(torch.tanh(self.norm(self.a(x)))).pow(2).mean()
+
+
+class NormedTwice(MeanOfAll):
+    """Running statistics or none: both norms use those of the micro-batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.BatchNorm1d(6, track_running_stats=False), nn.BatchNorm1d(4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.tanh(self.second(self.b(torch.tanh(self.first(self.a(x)))))).pow(2).mean()
 
 
 class Centred(MeanOfAll):
@@ -485,19 +508,28 @@ class TrainLosses(e2e.Case):
             done = self.pipec(0, "pipe-run", "m.pt", "--train", "--inputs", "batch.pt", "--microbatches", 2, *options)
             self.assertIn(cause, done.err)
             self.assertNotIn("return (sum, count)", done.err)
+        _, done = self.compiled(NormedTwice, torch.randn(10, 6))
+        run = self.pipec(0, "pipe-run", "m.pt", "--train", "--inputs", "batch.pt", "--microbatches", 2)
+        for said in (done.err, run.err):
+            self.assertIn("batch norm (first, second) uses the statistics of each micro-batch", said)
+        # The one without them does so in any mode.
+        done = self.pipec(0, "pipe-compile", "m.pt", "--stages", 2, "--inputs", "batch.pt", "--cost", "analytic", "-o", "d.pipe", "--force")
+        self.assertIn("note: second is in training mode (batch_norm): ", done.err)
         _, done = self.compiled(StepsFirst, torch.randn(7, 10, 6))
         self.assertIn("the batch is dimension 1 of x, the choice that keeps samples independent; --batch-dim x=1 confirms it", done.err)
         self.assertNotIn("which differs from the whole batch", done.err)
 
     def testTheWarningKnowsWhatIsState(self):
-        """What is written in place, and what an object of the model keeps; not what an object of the call does."""
+        """What is written in place, and what an object of the model keeps; not what an object of the call does, nor what no loss depends on.
+        A statistic of the micro-batch mixes samples, too."""
         state = "the model writes state, so the loss of a sample depends on the micro-batch that it is in"
-        for make, writes in ((Centred, True), (Shrinks, True), (TotalOfTheModel, True), (TotalOfTheCall, False)):
-            _, done = self.compiled(make, torch.randn(10, 6))
+        for make, writes, mixes in ((Centred, True, True), (Shrinks, True, False), (TotalOfTheModel, True, True), (TotalOfTheCall, False, True),
+                                    (CountsWords, False, True)):
+            _, done = self.compiled(make, words() if make is CountsWords else torch.randn(10, 6))
             run = self.pipec(0, "pipe-run", "m.pt", "--train", "--inputs", "batch.pt", "--microbatches", 2)
             for said in (done.err, run.err):
                 with self.subTest(make.__name__):
-                    self.assertEqual((state in said, "return (sum, count)" in said), (writes, not writes), said)
+                    self.assertEqual((state in said, "return (sum, count)" in said), (writes, mixes), said)
 
     def testSamplesAlongALaterDimension(self):
         """The steps of a recurrent model affect each other, its samples do not, also where the numbers of both are equal."""

@@ -102,6 +102,19 @@ class ThreeNames(nn.Module):
         return (self.c(torch.tanh(self.b(y))) ** 2).mean()
 
 
+class WeightAsBuffer(nn.Module):
+    """The buffer stands before the parameter that it is."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(6, 6), nn.Linear(6, 6), nn.Linear(6, 6)
+        self.register_buffer("ref", self.b.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.tanh(self.b(torch.tanh(self.a(x))))
+        return self.c(h @ self.ref).pow(2).mean() + 0.1 * self.ref.pow(2).sum()
+
+
 class OneNorm(nn.Module):
     """One batch norm under two names, in one stage."""
 
@@ -214,6 +227,20 @@ class InDict(nn.Module):
 
     def forward(self, x: Dict[str, Tensor], target: Tensor) -> Tensor:
         return (self.b(torch.tanh(self.a(x["v"]))).mean() - target.mean()).square()
+
+
+class AllFlags(nn.Module):
+    """Test runs do not show that each flag belongs to a sample."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(6, 4)
+
+    def forward(self, x: Tensor, flag: Tensor, y: Tensor) -> Tensor:
+        h = self.a(x)
+        if bool((flag > 0).all()):
+            h = h + 1
+        return (h - y).pow(2).mean()
 
 
 class Bystanders(nn.Module):
@@ -489,6 +516,20 @@ class TrainRuns(e2e.Case):
             self.refused(USAGE, ["--data: --drop-last: expected at most 23 as --batch, the number of samples, got 24", "no batch is complete"], "pipe-run", what,
                          "--train", "--data", "data.pt", "--batch", 24, "--drop-last")
             self.refused(USAGE, "--drop-last: expected --data with it, got none", "pipe-run", what, "--train", "--inputs", batch, "--drop-last")
+
+    def testASmallerLastBatchOfWhatIsGivenWhole(self):
+        """Nothing was compiled, so the help names options of the run; each of them helps."""
+        torch.manual_seed(0)
+        torch.jit.script(AllFlags()).save("flags.pt")
+        torch.save(((torch.randn(23, 6), torch.ones(23)), torch.randn(23, 4)), "data.pt")
+        run = ["pipe-run", "flags.pt", "--train", "--data", "data.pt", "--batch", 8, "--microbatches", 2, *SGD]
+        done = self.pipec(USAGE, *run)
+        for text in ("step 3: input flag, micro-batch 0, dimension 0: expected size 8, got 7", "every micro-batch gets the whole of flag",
+                     "--batch-dim x=0,flag=0,y=0; otherwise --batch-dim flag=none", "--drop-last leaves out a smaller last batch"):
+            self.assertIn(text, done.err)
+        self.assertNotIn("compile again", done.err)
+        for options in (["--batch-dim", "x=0,flag=0,y=0"], ["--batch-dim", "flag=none"], ["--drop-last"]):
+            self.pipec(0, *run, *options)
 
     def testWhatEachStepGetsWhole(self):
         """Where nothing says how arguments are cut, a note names what is not."""
@@ -768,6 +809,27 @@ class TrainRuns(e2e.Case):
                             self.assertLess(off, 1e-6, f"{what}: {name}")
                         else:
                             self.sameBits(expected[kind][name], value, f"{what}: {name}")
+
+    def testAParameterThatIsABufferKeepsItsName(self):
+        """--emit-grads has the names of named_parameters(); options take the buffer's, too."""
+        torch.manual_seed(0)
+        torch.jit.script(WeightAsBuffer()).save("m.pt")
+        torch.save((torch.randn(6, 6),), "batch.pt")
+        self.pipec(0, "pipe-compile", "m.pt", "--train", "--stages", 3, "--inputs", "batch.pt", "--cost", "analytic", "--schedule", "1f1b", "-o", "m.pipe", "--force")
+        names = [name for name, _ in torch.jit.load("m.pt").named_parameters()]
+        run = ["--train", "--inputs", "batch.pt", "--microbatches", 3, *SGD]
+        for what in ("m.pt", "m.pipe"):
+            state, gradients = self.trained(what, *run, "--steps", 3)
+            self.assertEqual(set(gradients), set(names), what)
+            frozen = [self.trained(what, *run, "--steps", 3, "--freeze", name) for name in ("b.weight", "ref")]
+            self.assertEqual(set(frozen[1][1]), set(names) - {"b.weight"}, what)
+            self.sameBits(frozen[0][0], frozen[1][0], what)
+            grouped = [self.trained(what, *run, "--steps", 3, "--group", name + ",lr=0.5")[0] for name in ("b.weight", "ref")]
+            self.sameBits(*grouped, what)
+            self.assertFalse(torch.equal(grouped[0]["b.weight"], state["b.weight"]), what)
+            # Its momentum is in a checkpoint.
+            self.trained(what, *run, "--steps", 2, "--checkpoint", f"{what}.ck")
+            self.sameBits(state, self.trained(what, *run, "--steps", 3, "--checkpoint", f"{what}.ck", "--resume")[0], what)
 
     def testForkedCallsRunWhereTheyAreForked(self):
         """As in the module before it was scripted. A scripted one forks to a thread, whose history orders the sums."""

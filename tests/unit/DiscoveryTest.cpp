@@ -722,6 +722,64 @@ TEST(Discovery, StateIsFollowedOverMicroBatches) {
   EXPECT_NE(found.warnings[0].find("result 0 depends on the model's state"), std::string::npos);
 }
 
+/// A loss may differ beside state, because of it, or for both reasons. With dropout, runs without
+/// it tell.
+TEST(Discovery, StateIsTheReasonOnlyIfItHasAPart) {
+  auto meanOfSome = [](const at::Tensor &x) { // the elements that count
+    const at::Tensor counts = x.gt(1).to(at::kFloat);
+    return (x * counts).sum() / counts.sum().clamp_min(1);
+  };
+  auto beside = [&](const std::vector<Values> &calls) -> Values { // a counter that nothing reads
+    return {meanOfSome(calls.back()[0].toTensor())};
+  };
+  auto because = [&](const std::vector<Values> &calls) -> Values {
+    return {calls.back()[0].toTensor().mean() * std::pow(0.7, calls.size())};
+  };
+  auto both = [&](const std::vector<Values> &calls) -> Values {
+    return {meanOfSome(calls.back()[0].toTensor()) * std::pow(0.7, calls.size())};
+  };
+  DiscoveryOptions options;
+  options.trains = true;
+  options.writesState = [] { return true; };
+  const at::Tensor x = at::arange(15).reshape({5, 3}).div(7);
+  auto expectReasons = [&](llvm::function_ref<Values(const std::vector<Values> &)> model,
+                           bool isState, bool isOther) {
+    Signature signature;
+    signature.inputs = {input("x")};
+    signature.leaves.resize(1);
+    auto run = [&](std::vector<Values> calls) -> llvm::Expected<Values> { return model(calls); };
+    const BatchDiscovery found = take(discover(signature, {x}, {false}, run, options));
+    EXPECT_EQ(signature.leaves[0].merge, rule(Kind::Mean));
+    ASSERT_EQ(found.warnings.size(), 1u);
+    const llvm::StringRef warning = found.warnings.front();
+    EXPECT_EQ(warning.contains("the model writes state, so the loss of a sample depends"), isState)
+        << found.warnings.front();
+    EXPECT_EQ(warning.contains("return (sum, count)"), isOther) << found.warnings.front();
+    EXPECT_EQ(warning.contains("there may be another reason, too: a loss over the elements"),
+              isState && isOther)
+        << found.warnings.front();
+  };
+  expectReasons(beside, false, true);
+  expectReasons(because, true, false);
+  expectReasons(both, true, true);
+  options.drawsRandom = [] { return true; };
+  auto calm = [&](std::vector<std::vector<Values>> experiments, const RunRules &) {
+    std::vector<llvm::Expected<Values>> all;
+    for (const std::vector<Values> &calls : experiments) {
+      Values results;
+      for (const Values &call : calls)
+        results.push_back(meanOfSome(call[0].toTensor()));
+      all.push_back(std::move(results));
+    }
+    return all;
+  };
+  options.withoutDropout = calm;
+  auto drawn = [&](const std::vector<Values> &calls) -> Values {
+    return {meanOfSome(calls.back()[0].toTensor()) * at::rand({}).mul(0.01).add(1)};
+  };
+  expectReasons(drawn, false, true);
+}
+
 TEST(Discovery, RandomNumbersAreNotCompared) {
   DiscoveryOptions options;
   options.drawsRandom = [] { return true; };

@@ -3,6 +3,7 @@
 
 #include "ir/batch/BatchSplit.h"
 #include "ir/batch/FixedBatch.h"
+#include "ir/batch/InputCheck.h"
 #include "ir/batch/MergeOutputs.h"
 #include "ir/batch/TensorSpecs.h"
 #include "tests/support/Discover.h"
@@ -608,6 +609,62 @@ TEST(FixedBatch, AnInputOfThatSizeThatIsWholeMayFixIt) {
   for (const c10::IValue &state : {c10::IValue(h), c10::IValue(std::vector<at::Tensor>{h, h})})
     EXPECT_EQ(whatFixesBatch(signature, {x, state}),
               "the model's constants, or the size of h, which every micro-batch gets whole,");
+}
+
+/// Of a model that runs without a compile, the first batch shows the sizes.
+TEST(InputCheck, TheHelpNamesACompileOnlyIfThereWasOne) {
+  Signature signature = signatureWith({input("x"), input("flag"), input("y")}, 1);
+  for (InputSpec &spec : signature.inputs) {
+    spec.tensor.known = true;
+    spec.tensor.dtype = "float32";
+    spec.tensor.shape = {{.perBatch = 0, .constant = 8, .dynamic = false}};
+  }
+  signature.batchSymbolic = true;
+  signature.inputs[0].batchDim = signature.inputs[2].batchDim = 0;
+  const at::Tensor rows = at::ones({8});
+  auto helpFor = [&](const Values &inputs, SizesFrom from) {
+    return describe(checkMicroBatch(signature, inputs, 0, 8, from)).help;
+  };
+  auto expectHelp = [&](const Values &inputs, const std::string &help) {
+    EXPECT_NE(helpFor(inputs, SizesFrom::Compile).find("compile again"), std::string::npos);
+    EXPECT_EQ(helpFor(inputs, SizesFrom::FirstBatch), help);
+  };
+  expectHelp({rows, at::ones({7}), rows},
+             "every micro-batch gets the whole of flag, as the first batch suggests: if each row "
+             "of it belongs to a sample, pass --batch-dim x=0,flag=0,y=0; otherwise --batch-dim "
+             "flag=none, for any size; of --data, --drop-last leaves out a smaller last batch");
+  expectHelp({at::ones({7}), rows, rows},
+             "the first batch shows the sizes: pass inputs of this size");
+  expectHelp({rows, at::ones({8, 1}), rows},
+             "pass inputs with as many dimensions as in the first batch");
+  expectHelp({rows, rows.to(at::kDouble), rows},
+             "convert the input to the dtype of the first batch");
+}
+
+TEST(FixedBatch, ASecondDimensionOfThatSizeMayFixIt) {
+  Signature signature = signatureWith({input("x"), input("adj")}, 1);
+  signature.batchSize = 4;
+  signature.batchSymbolic = false;
+  for (InputSpec &spec : signature.inputs) {
+    spec.batchDim = 0;
+    spec.tensor.known = true;
+    spec.tensor.dtype = "float32";
+    spec.tensor.shape = {{.perBatch = 0, .constant = 4, .dynamic = false},
+                         {.perBatch = 0, .constant = 8, .dynamic = false}};
+  }
+  const Values part = {at::ones({3, 8}), at::ones({3, 7})};
+  EXPECT_EQ(whatFixesBatch(signature, part), "the model's constants");
+  EXPECT_EQ(howToFreeBatch(signature), howToFreeBatch());
+  signature.inputs[1].tensor.shape[1].constant = 4;
+  EXPECT_EQ(whatFixesBatch(signature, part),
+            "dimension 1 of adj, which no cut makes smaller, or the model's constants");
+  const ErrorText refused = describe(checkMicroBatch(signature, part, 0, 3));
+  EXPECT_NE(refused.message.find("expected 4 samples (dimension 1 of adj, which"),
+            std::string::npos)
+      << refused.message;
+  EXPECT_NE(refused.help.find("compute adj in the model if both of its sizes follow the batch"),
+            std::string::npos)
+      << refused.help;
 }
 
 TEST(Trial, InputThatHasTheBatchSizeByChanceStaysWhole) {

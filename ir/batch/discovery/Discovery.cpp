@@ -15,6 +15,7 @@
 #include "ir/batch/discovery/LaterWays.h"
 #include "ir/batch/discovery/SamplesInLists.h"
 #include "ir/batch/discovery/SamplesOfLoss.h"
+#include "ir/batch/discovery/StateEffect.h"
 #include "ir/batch/discovery/TrialSpecs.h"
 #include "ir/batch/discovery/TrialValues.h"
 #include "ir/batch/discovery/TriedSuggestion.h"
@@ -316,7 +317,8 @@ private:
       contradicted_ = TRY(checkLaterMicroBatches(found, signature, inputs_, options_, runAll_));
       TRY(checkDrawnLosses(found, signature, options_));
     }
-    addNotes(found, signature, *best_, inputs_, options_);
+    addNotes(found, signature, *best_, inputs_, options_,
+             TRY(stateEffects(found, signature, options_, runAll_)));
     if (found.notCut.empty() && !tieWarning_.empty() && found.trial.candidate.dims == tieDims_)
       found.warnings.push_back(std::move(tieWarning_));
     if (named_ && found.notCut.empty())

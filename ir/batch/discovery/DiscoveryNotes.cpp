@@ -161,14 +161,9 @@ bool mayHaveSteps(const Signature &signature, const Values &inputs) {
   return any;
 }
 
-/// What makes the mean of a loss over micro-batches differ, and what helps.
-std::string adviceOnLoss(const Signature &signature, const Values &inputs,
-                         const DiscoveryOptions &options, const std::string &suggestion) {
-  if (!options.norms.empty())
-    return causeOfNorms(options.norms);
-  if (options.writesState())
-    return "the model writes state, so the loss of a sample depends on the "
-           "micro-batch that it is in; larger micro-batches bring it nearer";
+/// What makes the mean of a loss over micro-batches differ beside state, and what helps.
+std::string adviceBesideState(const Signature &signature, const Values &inputs,
+                              const DiscoveryOptions &options, const std::string &suggestion) {
   if (mayBePair(signature))
     return "the first result is a sum and the second its count only if both add up over "
            "micro-batches; if samples affect each other, as in a contrastive loss, larger "
@@ -182,6 +177,19 @@ std::string adviceOnLoss(const Signature &signature, const Values &inputs,
          "sum and their number: return (sum, count); one in which samples affect each other, as "
          "in a contrastive loss, depends on the micro-batches" +
          (confirmed ? "" : hint);
+}
+
+/// What makes the mean of a loss over micro-batches differ, and what helps. `beside`: see above.
+std::string adviceOnLoss(const DiscoveryOptions &options, StateEffect effect,
+                         const std::string &beside) {
+  if (!options.norms.empty())
+    return causeOfNorms(options.norms);
+  if (effect == StateEffect::None)
+    return beside;
+  const std::string state = "the model writes state, so the loss of a sample depends on the "
+                            "micro-batch that it is in; larger micro-batches bring it nearer";
+  return effect == StateEffect::All ? state
+                                    : state + "; there may be another reason, too: " + beside;
 }
 
 /// A result whose merged micro-batches differ from the whole batch. `advice`: on a loss, or empty.
@@ -239,7 +247,8 @@ static int64_t samplesIn(const Signature &signature, const Values &inputs) {
 }
 
 void addNotes(BatchDiscovery &found, const Signature &signature, const CutWay &way,
-              const Values &inputs, const DiscoveryOptions &options) {
+              const Values &inputs, const DiscoveryOptions &options,
+              llvm::ArrayRef<StateEffect> effects) {
   if (!found.notCut.empty()) {
     found.notes = {
         "the batch is not cut into micro-batches: " + found.notCut +
@@ -269,8 +278,8 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const CutWay &w
         draw));
   const std::vector<std::string> paths = outputPaths(signature);
   const std::vector<bool> given = givenLeaves(signature, options.merges);
-  const std::string advice =
-      options.trains ? adviceOnLoss(signature, inputs, options, found.suggestion) : "";
+  const std::string besideState =
+      options.trains ? adviceBesideState(signature, inputs, options, found.suggestion) : "";
   std::string mixes = mixing;
   // Results were compared with the whole batch: one that is not tried fits several rules.
   const bool mayBeOther = found.trial.notTried(options.drawsRandom()).empty();
@@ -304,8 +313,10 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const CutWay &w
     if (check.equal != Equal::No || given[l])
       continue;
     if (rule.kind != Kind::Concat && rule.kind != Kind::Join)
-      found.warnings.push_back(noteOnResult(paths[l], rule, check, advice));
-    else if (options.writesState() && mixing.empty())
+      found.warnings.push_back(
+          noteOnResult(paths[l], rule, check,
+                       options.trains ? adviceOnLoss(options, effects[l], besideState) : ""));
+    else if (effects[l] != StateEffect::None && mixing.empty())
       found.warnings.push_back(
           fmt::format("{} depends on the model's state, which every micro-batch writes, so it "
                       "differs from the whole batch ({})",

@@ -4,12 +4,15 @@
 
 #include "ir/batch/discovery/CutWay.h"
 #include "ir/batch/discovery/Discovery.h"
+#include "ir/batch/discovery/StateEffect.h"
 
 namespace pipec {
 
 /// Sets notes and warnings of `found`. `way`: the choice, whose signature and checks have moved.
+/// `effects`: of stateEffects().
 void addNotes(BatchDiscovery &found, const Signature &signature, const CutWay &way,
-              const Values &inputs, const DiscoveryOptions &options);
+              const Values &inputs, const DiscoveryOptions &options,
+              llvm::ArrayRef<StateEffect> effects);
 
 /// A note on attributes that micro-batches write one after the other.
 std::string noteOnState(llvm::ArrayRef<std::string> names);

@@ -27,9 +27,9 @@ std::vector<Values> copiesOf(const std::vector<Values> &calls) {
   return copies;
 }
 
-/// The whole batch of the trial and its parts, run without dropout. What does not run has no
-/// results.
-Halves withoutDropout(const CutTrial &trial, ModelRuns runAll) {
+} // namespace
+
+Halves runWithoutDropout(const CutTrial &trial, ModelRuns runAll) {
   std::vector<llvm::Expected<Values>> results =
       runAll({copiesOf(trial.whole.calls), copiesOf(trial.parts.calls)}, {/*deciding=*/1});
   Halves halves{{trial.whole.calls, {}}, {trial.parts.calls, {}}};
@@ -40,8 +40,6 @@ Halves withoutDropout(const CutTrial &trial, ModelRuns runAll) {
       llvm::consumeError(result->takeError());
   return halves;
 }
-
-} // namespace
 
 MergeRule ruleOfDrawnLoss(const OutputLeaf &leaf) {
   return isKnownLoss(leaf) && leaf.merge.kind == Kind::Sum ? MergeRule{.kind = Kind::Mean, .dim = 0}
@@ -64,7 +62,7 @@ llvm::Error checkDrawnLosses(BatchDiscovery &found, Signature &signature,
   if (tried.empty())
     return llvm::Error::success();
   return guardTorchVoid(ExitCode::Other, "comparing losses without dropout", [&] {
-    const Halves halves = withoutDropout(found.trial, options.withoutDropout);
+    const Halves halves = runWithoutDropout(found.trial, options.withoutDropout);
     Signature means = signature, sums = signature;
     for (size_t l : tried) {
       if (isKnownLoss(signature.leaves[l])) // a count has no mean

@@ -5,6 +5,10 @@
 
 namespace pipec {
 
+/// The whole batch of the trial and its parts, run without dropout. What does not run has no
+/// results.
+Halves runWithoutDropout(const CutTrial &trial, ModelRuns runAll);
+
 /// The rule of a result that test runs suggest. A mean over few samples may look like a sum by
 /// chance if random numbers scatter it.
 MergeRule ruleOfDrawnLoss(const OutputLeaf &leaf);
