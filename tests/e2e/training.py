@@ -166,7 +166,7 @@ class Chosen(nn.Module):
 
 
 class Threes(nn.Module):
-    """A way that a run of positive numbers takes, and an example of negative ones does not, gives a value that is sent a gradient."""
+    """Positive numbers or a flag lead to a way that gives a value that is sent a gradient."""
 
     def __init__(self, width: int = 8):
         super().__init__()
@@ -220,9 +220,9 @@ class Keyed(Threes):
 class Switched(Threes):
     """A flag of the run turns gradients on."""
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, on: bool) -> Tensor:
         own = torch.tanh(self.a(x)).detach()
-        own.requires_grad_(bool(x.sum() > 0))
+        own.requires_grad_(on)
         h = torch.tanh(self.b(x))
         return mse(self.c(h) + own)
 
@@ -230,9 +230,9 @@ class Switched(Threes):
 class Rounded(Threes):
     """Integers in the example."""
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, soft: bool) -> Tensor:
         h = self.a(x) * 3
-        if bool(x.sum() > 0):
+        if soft:
             codes = h
         else:
             codes = h.to(torch.int32)
@@ -386,9 +386,9 @@ class Training(e2e.Case):
         self.assertEqual(count, 4)  # a got none
         self.assertIn("a.weight", self.sameOnBothWays("Chosen.pt"))
 
-    def sameOnBothWays(self, source):
+    def sameOnBothWays(self, source, *flags):
         """The gradients of a step whose first micro-batch goes another way than the example, the same of out.pipe and of its source."""
-        torch.save((torch.cat([torch.rand(2, 8), -torch.rand(2, 8)]),), "both.pt")
+        torch.save((torch.cat([torch.rand(2, 8), -torch.rand(2, 8)]), *flags), "both.pt")
         for name, run in (("expected", [source]), ("grads", ["out.pipe", "--schedule", "1f1b"]), ("split", ["out.pipe", "--schedule", "zb-h1"])):
             self.pipec(0, "pipe-run", *run, "--train", "--inputs", "both.pt", "--microbatches", 2, "--emit-grads", f"{name}.pt", "--force")
         expected = torch.load("expected.pt")
@@ -398,21 +398,23 @@ class Training(e2e.Case):
 
     def testWaysThatTheExampleDoesNotTake(self):
         """They are no branches: writes in branches, appends in loops, choices by an index or a key of the run, a flag that turns gradients on."""
-        for module, own in ((Adapted, "b.weight"), (Appended, "b.weight"), (Indexed, "trained"), (Keyed, "b.weight"), (Switched, "b.weight")):
+        for module, own in ((Adapted, "b.weight"), (Appended, "b.weight"), (Indexed, "trained"), (Keyed, "b.weight")):
             with self.subTest(module=module.__name__):
                 self.trained(*self.saved(module, -torch.rand(4, 8)), "--at", "c", "--schedule", "1f1b")
                 self.assertIn(own, self.sameOnBothWays(f"{module.__name__}.pt"))
+        self.trained(*self.saved(Switched, torch.rand(4, 8), False), "--at", "c", "--schedule", "1f1b")
+        self.sameOnBothWays("Switched.pt", True)
 
     def testAnIntegerOfTheExampleHasAGradientInARun(self):
         """The plan cannot expect one of an integer. A second example shows the way."""
-        model = self.saved(Rounded, -torch.rand(4, 8))
+        model = self.saved(Rounded, torch.rand(4, 8), False)
         self.trained(*model, "--at", "c")
-        torch.save((torch.rand(4, 8),), "positive.pt")
-        self.pipec(USAGE, "pipe-run", "out.pipe", "--train", "--inputs", "positive.pt", "--microbatches", 2,
+        torch.save((torch.rand(4, 8), True), "soft.pt")
+        self.pipec(USAGE, "pipe-run", "out.pipe", "--train", "--inputs", "soft.pt", "--microbatches", 2,
                    saying=["step 1: stage 0 (", "expected a tensor without a gradient, as the plan says, got one that requires it",
                            "help: the run took a path that the example did not take; compile again with an example that takes it as a second --inputs"])
-        self.trained(*model, "--inputs", "positive.pt", "--at", "c")
-        self.sameOnBothWays("Rounded.pt")
+        self.trained(*model, "--inputs", "soft.pt", "--at", "c")
+        self.sameOnBothWays("Rounded.pt", True)
 
     def testAWeightIsWrittenIntoAPartOfAValue(self):
         """The compile says so where an example takes that way, and a micro-batch whose example did not take it has the same gradients."""
