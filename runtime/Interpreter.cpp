@@ -202,16 +202,20 @@ llvm::Error Interpreter::forward(const Step &step, StepData &data, std::pair<Fen
   return llvm::Error::success();
 }
 
-/// A gradient that the plan does not know would be lost.
+/// A gradient that the plan does not know would be lost. The compile expects one wherever it sees
+/// that a run may give one; what is an integer in the example, and a number here, it cannot expect.
 llvm::Error Interpreter::checkFlags(const Step &step,
                                     const std::vector<c10::IValue> &outputs) const {
   for (size_t i = 0; i < outputs.size(); ++i)
     if (step.outputs[i].noGradient && outputs[i].isTensor() &&
         mayHaveGradient(outputs[i].toTensor()))
-      return failf(ExitCode::BadArtifact,
-                   "{}, output {}: expected a tensor without a gradient, as the plan says, got one "
-                   "that requires it",
-                   executors_[step.stage]->title(), i);
+      return makeError(
+          ExitCode::Usage,
+          fmt::format("{}, output {}: expected a tensor without a gradient, as the plan says, got "
+                      "one that requires it",
+                      executors_[step.stage]->title(), i),
+          "the run took a path that the example did not take; compile again with an example that "
+          "takes it as a second --inputs");
   return llvm::Error::success();
 }
 

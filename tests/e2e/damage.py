@@ -10,7 +10,7 @@ import torch
 import e2e
 
 MODEL, INPUTS = e2e.MODELS / "mlp.pt", e2e.MODELS / "mlp.inputs.pt"
-DAMAGED, VERSION = 5, 6
+USAGE, DAMAGED, VERSION = 2, 5, 6
 INSPECT = [("pipe-inspect", []), ("pipe-inspect", ["--json"]), ("pipe-inspect", ["--html", "never.html", "--force"])]
 TOOLS = [*INSPECT, ("pipe-run", ["--inputs", e2e.MODELS / "mlp.inputs4.pt"])] + ([("pipe-check", [])] if e2e.have("pipe-check") else [])
 
@@ -244,7 +244,7 @@ class Trainings(Artifact):
                         self.pipec(DAMAGED, command[0], self.artifact, *command[1:], saying=saying)
 
     def testAGradientThatThePlanDoesNotKnow(self):
-        """Only a run shows whether a value has a gradient. The plan that says it has none passes a check, and the first step refuses it."""
+        """Only a run shows whether a value has a gradient. The plan that says it has none passes a check, and the first step refuses it as a way that no example took."""
         self.whole = "transmit.pipe"
         outputs = [channel["from"] for channel in e2e.plan(self.whole)["channels"] if channel["kind"] == "activation"]
         for output in outputs:
@@ -257,7 +257,7 @@ class Trainings(Artifact):
                 self.setUp()
                 self.editPlan(edit)
                 self.pipec(0, "pipe-check", self.artifact)
-                self.pipec(DAMAGED, "pipe-run", self.artifact, "--train", "--inputs", "tied.batch.pt",
+                self.pipec(USAGE, "pipe-run", self.artifact, "--train", "--inputs", "tied.batch.pt",
                            saying=[f"step 1: stage {output['stage']} (", f"output {output['port']}: expected a tensor without a gradient, as the plan says, got one that requires it"])
 
 

@@ -165,6 +165,80 @@ class Chosen(nn.Module):
         return mse(self.c(torch.tanh(self.b(z)) + y))
 
 
+class Threes(nn.Module):
+    """Positive numbers or a flag lead to a way that gives a value that is sent a gradient."""
+
+    def __init__(self, width: int = 8):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, width)
+
+
+class Adapted(Threes):
+    """An adapter that no sample of the example uses."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        h, rows = torch.tanh(self.a(x)), x[:, 0] > 0
+        own = torch.zeros_like(h)
+        if bool(rows.any()):
+            own[rows] = torch.tanh(self.b(h[rows]))
+        return mse(self.c(h) + own)
+
+
+class Appended(Threes):
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.tanh(self.a(x))
+        taken = [torch.zeros_like(h)]
+        for _ in range(int(x.sum() > 0)):
+            taken.append(torch.tanh(self.b(h)))
+        last = taken[-1] * 2
+        return mse(self.c(h) + last)
+
+
+class Indexed(Threes):
+    """A list of a frozen and a trained weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.frozen, self.trained = nn.Parameter(torch.randn(8), requires_grad=False), nn.Parameter(torch.randn(8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        prompt = [self.frozen, self.trained][int(x.sum() > 0)] * 2
+        return mse(self.c(torch.tanh(self.a(x))) * prompt)
+
+
+class Keyed(Threes):
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.tanh(self.a(x))
+        values = {"plain": h.detach(), "own": torch.tanh(self.b(h))}
+        found = values.get(["plain", "own"][int(x.sum() > 0)])
+        result = self.c(h)
+        if found is not None:
+            result = result + found
+        return mse(result)
+
+
+class Switched(Threes):
+    """A flag of the run turns gradients on."""
+
+    def forward(self, x: Tensor, on: bool) -> Tensor:
+        own = torch.tanh(self.a(x)).detach()
+        own.requires_grad_(on)
+        h = torch.tanh(self.b(x))
+        return mse(self.c(h) + own)
+
+
+class Rounded(Threes):
+    """Integers in the example."""
+
+    def forward(self, x: Tensor, soft: bool) -> Tensor:
+        h = self.a(x) * 3
+        if soft:
+            codes = h
+        else:
+            codes = h.to(torch.int32)
+        return mse(self.c(x) * codes)
+
+
 class PartWritten(nn.Module):
     """A weight is written into a part of a value, if the values say so: the write stays in place."""
 
@@ -310,13 +384,37 @@ class Training(e2e.Case):
         model = self.saved(Chosen, -torch.rand(4, 8))
         count, _ = self.trained(*model, "--at", "b,c", "--schedule", "1f1b")
         self.assertEqual(count, 4)  # a got none
-        torch.save((torch.cat([torch.rand(2, 8), -torch.rand(2, 8)]),), "both.pt")
-        for name, run in (("expected", ["Chosen.pt"]), ("grads", ["out.pipe"]), ("split", ["out.pipe", "--schedule", "zb-h1"])):
+        self.assertIn("a.weight", self.sameOnBothWays("Chosen.pt"))
+
+    def sameOnBothWays(self, source, *flags):
+        """The gradients of a step whose first micro-batch goes another way than the example, the same of out.pipe and of its source."""
+        torch.save((torch.cat([torch.rand(2, 8), -torch.rand(2, 8)]), *flags), "both.pt")
+        for name, run in (("expected", [source]), ("grads", ["out.pipe", "--schedule", "1f1b"]), ("split", ["out.pipe", "--schedule", "zb-h1"])):
             self.pipec(0, "pipe-run", *run, "--train", "--inputs", "both.pt", "--microbatches", 2, "--emit-grads", f"{name}.pt", "--force")
         expected = torch.load("expected.pt")
-        self.assertIn("a.weight", expected)
         self.sameBits(expected, torch.load("grads.pt"))
         self.sameBits(expected, torch.load("split.pt"))
+        return expected
+
+    def testWaysThatTheExampleDoesNotTake(self):
+        """They are no branches: writes in branches, appends in loops, choices by an index or a key of the run, a flag that turns gradients on."""
+        for module, own in ((Adapted, "b.weight"), (Appended, "b.weight"), (Indexed, "trained"), (Keyed, "b.weight")):
+            with self.subTest(module=module.__name__):
+                self.trained(*self.saved(module, -torch.rand(4, 8)), "--at", "c", "--schedule", "1f1b")
+                self.assertIn(own, self.sameOnBothWays(f"{module.__name__}.pt"))
+        self.trained(*self.saved(Switched, torch.rand(4, 8), False), "--at", "c", "--schedule", "1f1b")
+        self.sameOnBothWays("Switched.pt", True)
+
+    def testAnIntegerOfTheExampleHasAGradientInARun(self):
+        """The plan cannot expect one of an integer. A second example shows the way."""
+        model = self.saved(Rounded, torch.rand(4, 8), False)
+        self.trained(*model, "--at", "c")
+        torch.save((torch.rand(4, 8), True), "soft.pt")
+        self.pipec(USAGE, "pipe-run", "out.pipe", "--train", "--inputs", "soft.pt", "--microbatches", 2,
+                   saying=["step 1: stage 0 (", "expected a tensor without a gradient, as the plan says, got one that requires it",
+                           "help: the run took a path that the example did not take; compile again with an example that takes it as a second --inputs"])
+        self.trained(*model, "--inputs", "soft.pt", "--at", "c")
+        self.sameOnBothWays("Rounded.pt", True)
 
     def testAWeightIsWrittenIntoAPartOfAValue(self):
         """The compile says so where an example takes that way, and a micro-batch whose example did not take it has the same gradients."""

@@ -71,7 +71,7 @@ const Free kFreeOfTrainings[] = {
     {"training[.]why_whole.*", "a stage that could split its backward runs it whole"},
     {"training[.]recompute.*", "costs time and saves memory"},
     {"training[.]parameters[[][0-9]+[]]", "the order of gradients in reports and of their norm"},
-    {"channels.*[.]requires_grad", "the run refuses a gradient that the plan does not know"},
+    {"channels.*[.]requires_grad", "the run refuses a gradient that the plan does not know", true},
 };
 
 /// What is computed from the artifact in a directory.
