@@ -14,7 +14,7 @@ struct MergeIntoReport {
   std::vector<std::string> ofLoss; // weights of a joined loss, which the file has no place for
   /// What a training changes and a state file does not hold: it is as in the author's file.
   std::vector<std::string> unsaved;
-  int64_t bytes = 0;               // of the new file
+  int64_t bytes = 0; // of the new file
   std::vector<std::string> warnings;
 };
 

@@ -76,10 +76,11 @@ std::string warningOf(const SourceStep &whole, llvm::ArrayRef<SourceStep> parts,
       "norm is {:.3g} and {:.3g}){}",
       worst->name, 100 * worst->off / std::max(worst->whole, worst->parts), kWholeSamples,
       kPartSamples[0], kPartSamples[1], worst->whole, worst->parts,
-      norms.empty() ? ", as where a term is made from means over the batch and the loss hardly shows "
-                      "it, a term is divided by a detached value, or "
-                      "embedding(scale_grad_by_freq=True) counts in one call"
-                    : "; " + causeOfNorms(norms));
+      norms.empty()
+          ? ", as where a term is made from means over the batch and the loss hardly shows "
+            "it, a term is divided by a detached value, or "
+            "embedding(scale_grad_by_freq=True) counts in one call"
+          : "; " + causeOfNorms(norms));
 }
 
 /// Of a step with the calls of the run as micro-batches; of a pair, the sum.

@@ -39,9 +39,8 @@ llvm::Error refuseViewsOfWeights(const torch::jit::Module &module,
     forEachTensor(value, [&](const at::Tensor &tensor) {
       if (!tensor.defined() || !tensor.is_view() || !tensor.is_leaf())
         return;
-      const auto found = llvm::find_if(trained, [&](const TrainedTensor &each) {
-        return tensor._base().is_same(each.tensor);
-      });
+      const auto found = llvm::find_if(
+          trained, [&](const TrainedTensor &each) { return tensor._base().is_same(each.tensor); });
       if (found != trained.end())
         seen = found;
     });
