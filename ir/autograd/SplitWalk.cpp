@@ -116,14 +116,24 @@ void SplitWalk::begin(const ag::edge_list &outputs, const ag::edge_list &inputs,
   inputs_ = inputs;
   weights_ = weights;
   search.listNodes(outputs);
+  countReaders(search);
+  isWholeLater_ = llvm::none_of(inputs, [&](const ag::Edge &input) { return search.find(input); });
+  if (isWholeLater_)
+    return;
   search.findWay(outputs, inputs);
   findMiddles(search);
+}
+
+void SplitWalk::countReaders(const Search &search) {
+  readers_.assign(weights_.size(), 0);
+  for (size_t k = 0; k < weights_.size(); ++k)
+    if (const std::optional<size_t> node = search.find(weights_[k]))
+      readers_[k] = search.usersOf(*node).size();
 }
 
 void SplitWalk::findMiddles(Search &search) {
   constexpr size_t kNever = ~size_t(0);
   const size_t nodes = search.nodes_.size();
-  readers_.assign(weights_.size(), 0);
   search.behind_.assign(nodes, false);
   search.isMiddle_.assign(nodes, false);
   search.seenBy_.assign(nodes, kNever);
@@ -132,7 +142,6 @@ void SplitWalk::findMiddles(Search &search) {
     const std::optional<size_t> start = search.find(weights_[k]);
     if (!start)
       continue;
-    readers_[k] = search.usersOf(*start).size();
     if (search.onWay_[*start]) { // the weight is an output
       whyWhole_ = "a weight is a result of the stage";
       return;
@@ -191,6 +200,13 @@ void SplitWalk::divideEdges(const Search &search) {
 }
 
 void SplitWalk::walkToInputs(GraphWalk &walk) {
+  if (isWholeLater_) {
+    rootEdges_.assign(walk.roots.edges.begin(), walk.roots.edges.end());
+    gradients_.assign(std::make_move_iterator(walk.roots.gradients.begin()),
+                      std::make_move_iterator(walk.roots.gradients.end()));
+    walk.found.assign(inputs_.size(), at::Tensor());
+    return;
+  }
   walk.wanted = inputs_;
   for (const WeightEdge &each : weightEdges_)
     middles_[each.middle]->next_edges()[each.number] = ag::Edge();
@@ -226,10 +242,13 @@ int64_t SplitWalk::pendingBytes() const {
 
 void SplitWalk::walkToWeights(GraphWalk &walk) {
   size_t next = 0;
+  for (const ag::Edge &root : rootEdges_)
+    walk.roots.add(root, std::move(gradients_[next++]));
   for (const NodePtr &middle : middles_)
     for (uint32_t i = 0; i < middle->num_inputs(); ++i)
       walk.roots.add({middle, i}, std::move(gradients_[next++]));
-  middles_.clear(); // the roots hold the nodes
+  rootEdges_.clear(); // the walk's roots hold the nodes
+  middles_.clear();
   gradients_.clear();
   walk.wanted = weights_;
   walk.run(/*keepGraph=*/false);
@@ -242,6 +261,8 @@ void SplitWalk::clear() {
   others_.clear();
   middles_.clear();
   weightEdges_.clear();
+  isWholeLater_ = false;
+  rootEdges_.clear();
   gradients_.clear();
   whyWhole_.clear();
 }

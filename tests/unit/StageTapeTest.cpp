@@ -303,6 +303,26 @@ TEST_F(StageTapeTest, twoUsesInARowCanBeSplitADerivedValueCannot) {
   EXPECT_TRUE(sameBits(llvm::cantFail(split.weightGradients())[0][0], expected.attributes[0][0]));
 }
 
+TEST_F(StageTapeTest, withoutGradientsOfInputsWIsTheWholeBackward) {
+  // Each weight leads to both results, and one result to the other.
+  const at::Tensor x = at::randn({4, 4}), a = weight({4, 4}), b = weight({4, 4});
+  const at::Tensor g0 = at::randn({4, 4}), g1 = at::randn({4, 4});
+  auto fork = [](Values in, Values w) {
+    const at::Tensor h = at::tanh(at::matmul(in[0].toTensor(), w[0].toTensor()));
+    const at::Tensor u = at::matmul(h, w[1].toTensor());
+    return llvm::Expected<Values>(Values{u, at::sin(h).add(u)});
+  };
+  StageTape whole = record({x}, {{a, 1}, {b, 1}}, WeightUses::Together, fork);
+  StageTape split = record({x}, {{a, 1}, {b, 1}}, WeightUses::Apart, fork);
+  ASSERT_EQ(split.whyWhole(), "");
+  const StageGradients expected = llvm::cantFail(whole.backward({{g0}, {g1}}, {{}}));
+  const StageGradients first = llvm::cantFail(split.inputGradients({{g0}, {g1}}, {{}}));
+  EXPECT_FALSE(first.inputs[0][0].defined());
+  const auto second = llvm::cantFail(split.weightGradients());
+  EXPECT_TRUE(sameBits(second[0][0], expected.attributes[0][0]));
+  EXPECT_TRUE(sameBits(second[1][0], expected.attributes[1][0]));
+}
+
 TEST_F(StageTapeTest, gradientsOfSeveralResultsStayApart) {
   // The operator where the weight meets the way has two results of one shape.
   const at::Tensor x = weight({4, 4}), a = weight({4, 4});
