@@ -598,7 +598,7 @@ class TrainRuns(e2e.Case):
         for table, parts, ranks, again in (("around", 4, [0, 1, 0, 1], []), ("uneven", 2, [0, 0, 1, 1, 0], [1, 3])):
             expected = self.trained(model, "--train", "--inputs", batch, "--microbatches", parts, "--steps", 2, *SGD)
             done = self.pipec(0, "pipe-compile", model, "--train", "--inputs", batch, "--schedule", f"{table}.csv", "-o", "table.pipe", "--cost", "analytic",
-                              "--force", "--recompute", "never")
+                              "--force", "--recompute", ",".join(map(str, again)) or "never")
             self.assertIn(f"training: table, {len(ranks)} stages on 2 ranks, {parts} micro-batches", done.out)
             self.assertEqual([stage["rank"] for stage in e2e.plan("table.pipe")["stages"]], ranks)
             self.assertEqual(e2e.plan("table.pipe")["training"]["recompute"], again)
