@@ -1,7 +1,7 @@
 # RUN: %python %s %t.pt Transposed
-# RUN: %refused state-of-weight pipe-compile %t.pt --train --at b --inputs f32[4,4] -o %t.pipe --cost analytic
+# RUN: %refused state-of-weight pipe-compile %t.pt --train --at b --inputs f32[4,4] -o %t.pipe --cost analytic --force
 # RUN: %python %s %t.pt Row
-# RUN: %refused state-of-weight pipe-compile %t.pt --train --at b --inputs f32[4,4] -o %t.pipe --cost analytic
+# RUN: %refused state-of-weight pipe-compile %t.pt --train --at b --inputs f32[4,4] -o %t.pipe --cost analytic --force
 # RUN: %python %s %t.pt Detached
 # RUN: pipe-compile %t.pt --train --at b --inputs f32[4,4] -o %t.pipe --cost analytic --force
 # RUN: pipe-compile %t.pt --at b --inputs f32[4,4] -o %t.pipe --cost analytic --force
