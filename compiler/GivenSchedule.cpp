@@ -1,12 +1,10 @@
 #include "compiler/GivenSchedule.h"
 
 #include "ir/schedule/ForwardOnly.h"
+#include "ir/schedule/NamedSchedule.h"
 #include "ir/schedule/TableCheck.h"
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
-
-#include <map>
-#include <set>
 
 namespace pipec {
 
@@ -45,12 +43,7 @@ llvm::Error agreeOnRecomputes(const RecomputeWish &wish, const Schedule &schedul
                               const TableShape &shape) {
   if (wish.isAuto())
     return llvm::Error::success();
-  std::map<size_t, std::set<int64_t>> recomputed; // micro-batches by stage
-  for (const std::vector<Action> &actions : schedule.ranks)
-    for (const Action &action : actions)
-      if (action.kind == ActionKind::Recompute)
-        recomputed[action.stage].insert(action.microBatch);
-  for (const auto &[stage, microBatches] : recomputed)
+  for (const auto &[stage, microBatches] : recomputesOf(schedule))
     for (int64_t k = 0; k < shape.microBatches; ++k) {
       const bool isIn = microBatches.count(k) > 0;
       bool isAsked = wish.names(stage);

@@ -15,12 +15,10 @@
 #include "runtime/ReferenceNorms.h"
 #include "runtime/StateCopy.h"
 #include "runtime/ThreadSettings.h"
-#include "runtime/WrittenState.h"
 #include "runtime/training/Autocast.h"
 #include "runtime/training/DeferredNorm.h"
 #include "runtime/training/GradientNorm.h"
 #include "runtime/training/LossCount.h"
-#include "runtime/training/OptimizerState.h"
 #include "runtime/training/ParameterGroups.h"
 #include "runtime/training/RootScale.h"
 #include "runtime/training/SparseGradients.h"
@@ -28,7 +26,6 @@
 #include <c10/core/GradMode.h>
 
 #include <chrono>
-#include <set>
 
 namespace pipec {
 
@@ -355,51 +352,6 @@ llvm::Error Reference::setLearningRates(const std::string &text, int64_t steps) 
   if (!impl_->training)
     return makeError(ExitCode::Usage, "learning rates: expected a reference that trains");
   return impl_->training->rates.set(text, steps);
-}
-
-ValueTree Reference::gradients() const {
-  c10::impl::GenericDict dict(c10::StringType::get(), c10::TensorType::get());
-  if (!impl_->training)
-    return ValueTree::of(dict);
-  const ReferenceTraining &training = *impl_->training;
-  const std::vector<at::Tensor> &gradients =
-      training.kept.empty() ? training.gradients : training.kept;
-  for (size_t i = 0; i < gradients.size(); ++i)
-    if (gradients[i].defined())
-      dict.insert(training.tensors[i].names.front(), denseGradient(gradients[i]).cpu());
-  return ValueTree::of(dict);
-}
-
-ValueTree Reference::optimizerState() const {
-  c10::impl::GenericDict dict(c10::StringType::get(), c10::AnyType::get());
-  if (impl_->training && impl_->training->optimizer)
-    for (size_t i = 0; i < impl_->training->tensors.size(); ++i)
-      if (const OptimizerState state = impl_->training->optimizer->state(i); !state.empty())
-        dict.insert(impl_->training->tensors[i].names.front(), dictOf(state));
-  return ValueTree::of(dict);
-}
-
-ValueTree Reference::state() const {
-  c10::impl::GenericDict dict(c10::StringType::get(), c10::TensorType::get());
-  for (const auto &[name, value] : impl_->module->named_parameters(/*recurse=*/true))
-    dict.insert(name, value.detach().cpu());
-  for (const auto &[name, value] : impl_->module->named_buffers(/*recurse=*/true))
-    if (value.defined())
-      dict.insert(name, value.detach().cpu());
-  return ValueTree::of(dict);
-}
-
-llvm::Expected<std::vector<std::string>> Reference::unsavedState() const {
-  const jit::Module before = TRY(impl_->freshModule());
-  return guardTorch(ExitCode::Other, impl_->path + ": reading the model's state", [&] {
-    std::set<std::string> buffers;
-    for (const auto &[name, value] : impl_->module->named_buffers(/*recurse=*/true))
-      buffers.insert(name);
-    std::vector<std::string> names =
-        changedState(stateOf(before, /*withParameters=*/false), stateOf(*impl_->module, false));
-    llvm::erase_if(names, [&](const std::string &name) { return buffers.count(name) != 0; });
-    return names;
-  });
 }
 
 } // namespace pipec

@@ -3,9 +3,6 @@
 #include "ir/schedule/Generators.h"
 #include "ir/support/Error.h"
 
-#include <map>
-#include <set>
-
 namespace pipec {
 
 llvm::Expected<PlacedSchedule> namedSchedule(llvm::StringRef name, size_t stages, size_t ranks,
@@ -79,13 +76,19 @@ RunShape trainingShape(const Plan &plan, const Schedule &schedule, int64_t micro
   return shape;
 }
 
-void takeRecomputes(const Schedule &schedule, RunShape &shape) {
-  std::map<size_t, std::set<int64_t>> said; // by stage
+std::map<size_t, std::set<int64_t>> recomputesOf(const Schedule &schedule) {
+  std::map<size_t, std::set<int64_t>> said;
   for (const std::vector<Action> &actions : schedule.ranks)
     for (const Action &action : actions)
-      if (action.kind == ActionKind::Recompute && action.stage < shape.recompute.size())
+      if (action.kind == ActionKind::Recompute)
         said[action.stage].insert(action.microBatch);
-  for (const auto &[stage, microBatches] : said) {
+  return said;
+}
+
+void takeRecomputes(const Schedule &schedule, RunShape &shape) {
+  for (const auto &[stage, microBatches] : recomputesOf(schedule)) {
+    if (stage >= shape.recompute.size())
+      break; // ascending
     shape.recompute[stage] = true;
     for (int64_t k = 0; k < shape.microBatches; ++k)
       if (microBatches.count(k))

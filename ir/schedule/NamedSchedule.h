@@ -3,6 +3,9 @@
 
 #include "ir/schedule/Program.h"
 
+#include <map>
+#include <set>
+
 namespace pipec {
 
 /// A schedule with the place of each stage.
@@ -29,6 +32,9 @@ void place(const PlacedSchedule &placed, Plan &plan);
 /// stage says itself for which of its micro-batches. optimizer: weights are updated.
 RunShape trainingShape(const Plan &plan, const Schedule &schedule, int64_t microBatches,
                        bool optimizer);
+
+/// Which micro-batches the schedule recomputes (R), of each stage of which it recomputes any.
+std::map<size_t, std::set<int64_t>> recomputesOf(const Schedule &schedule);
 
 /// Sets the recomputes that the schedule says itself.
 void takeRecomputes(const Schedule &schedule, RunShape &shape);
