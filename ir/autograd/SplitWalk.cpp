@@ -199,15 +199,27 @@ void SplitWalk::divideEdges(const Search &search) {
   }
 }
 
+/// What other stages found for an input that this stage only hands on starts at the input itself.
+void SplitWalk::keepRoots(WalkRoots &roots) {
+  WalkRoots ofInputs;
+  for (size_t i = 0; i < roots.edges.size(); ++i) {
+    if (llvm::is_contained(inputs_, roots.edges[i])) {
+      ofInputs.add(roots.edges[i], std::move(roots.gradients[i]));
+      continue;
+    }
+    rootEdges_.push_back(std::move(roots.edges[i]));
+    gradients_.push_back(std::move(roots.gradients[i]));
+  }
+  roots = std::move(ofInputs);
+}
+
 void SplitWalk::walkToInputs(GraphWalk &walk) {
+  walk.wanted = inputs_;
   if (isWholeLater_) {
-    rootEdges_.assign(walk.roots.edges.begin(), walk.roots.edges.end());
-    gradients_.assign(std::make_move_iterator(walk.roots.gradients.begin()),
-                      std::make_move_iterator(walk.roots.gradients.end()));
-    walk.found.assign(inputs_.size(), at::Tensor());
+    keepRoots(walk.roots);
+    walk.run(/*keepGraph=*/true);
     return;
   }
-  walk.wanted = inputs_;
   for (const WeightEdge &each : weightEdges_)
     middles_[each.middle]->next_edges()[each.number] = ag::Edge();
   for (const NodePtr &middle : middles_)

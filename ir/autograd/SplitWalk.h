@@ -25,8 +25,8 @@ namespace pipec {
 ///                            |
 ///                            +-------> weights               W
 ///
-/// Where no input has a gradient, as in a first stage, I only keeps the roots, and W is the whole
-/// backward.
+/// Where the outputs lead to no input, as in a first stage, I only keeps the roots, and W is the
+/// whole backward.
 ///
 /// After "Zero Bubble Pipeline Parallelism" (Qi et al., ICLR 2024), on nodes of autograd. All walks
 /// go in visit order: no result depends on addresses.
@@ -71,6 +71,8 @@ private:
 
   void findMiddles(Search &search);
   void countReaders(const Search &search);
+  /// Leaves in `roots` those of inputs, and keeps the others for W.
+  void keepRoots(WalkRoots &roots);
   /// Sets whyWhole_ if the edges of a middle must stay together.
   void divideEdges(const Search &search);
 
@@ -79,7 +81,7 @@ private:
   std::vector<NodePtr> others_; // what only I walks through
   std::vector<NodePtr> middles_;
   std::vector<WeightEdge> weightEdges_;
-  bool isWholeLater_ = false;            // no input has a gradient
+  bool isWholeLater_ = false;            // the outputs lead to no input
   torch::autograd::edge_list rootEdges_; // after I: then, where W begins
   std::vector<at::Tensor> gradients_;    // after I: of the roots; per middle and input of its node
   std::string whyWhole_;

@@ -323,6 +323,26 @@ TEST_F(StageTapeTest, withoutGradientsOfInputsWIsTheWholeBackward) {
   EXPECT_TRUE(sameBits(second[1][0], expected.attributes[1][0]));
 }
 
+/// What later stages found for an input that this stage hands on arrives there in I.
+TEST_F(StageTapeTest, anInputThatIsOnlyHandedOnHasItsGradientAfterI) {
+  const at::Tensor x = weight({4, 4}), a = weight({4, 4});
+  const at::Tensor ofResult = at::randn({4, 4}), ofInput = at::randn({4, 4});
+  auto detached = [](Values in, Values w) {
+    return llvm::Expected<Values>(
+        Values{at::matmul(in[0].toTensor().detach(), w[0].toTensor()).sin()});
+  };
+  StageTape whole = record({x}, {{a, 1}}, WeightUses::Together, detached);
+  StageTape split = record({x}, {{a, 1}}, WeightUses::Apart, detached);
+  ASSERT_EQ(split.whyWhole(), "");
+  const StageGradients expected = llvm::cantFail(whole.backward({{ofResult}}, {{ofInput}}));
+  const StageGradients first = llvm::cantFail(split.inputGradients({{ofResult}}, {{ofInput}}));
+  ASSERT_TRUE(first.inputs[0][0].defined());
+  EXPECT_TRUE(sameBits(first.inputs[0][0], ofInput));
+  EXPECT_TRUE(sameBits(expected.inputs[0][0], ofInput));
+  const auto second = llvm::cantFail(split.weightGradients());
+  EXPECT_TRUE(sameBits(second[0][0], expected.attributes[0][0]));
+}
+
 TEST_F(StageTapeTest, gradientsOfSeveralResultsStayApart) {
   // The operator where the weight meets the way has two results of one shape.
   const at::Tensor x = weight({4, 4}), a = weight({4, 4});
