@@ -11,6 +11,7 @@
 #include <c10/util/Type.h>
 #include <torch/csrc/autograd/functions/tensor.h>
 
+#include <algorithm>
 #include <iterator>
 #include <numeric>
 #include <typeinfo>
@@ -45,6 +46,10 @@ static std::string whyOnce(const ag::Node &node) {
   return "";
 }
 
+static size_t indexOf(const ag::edge_list &edges, const ag::Edge &edge) {
+  return static_cast<size_t>(llvm::find(edges, edge) - edges.begin());
+}
+
 /// The names of classes are texts that LibTorch makes anew for each call.
 const std::string &SplitWalk::Search::whyNotTwice(const Node &node) {
   const std::type_index type = typeid(node);
@@ -63,12 +68,15 @@ void SplitWalk::Search::listNodes(const ag::edge_list &outputs) {
   for (const ag::Edge &edge : outputs)
     if (edge.function)
       add(edge);
+  const size_t outputNodes = nodes_.size();
   for (size_t i = 0; i < nodes_.size(); ++i) {
     Node *const node = nodes_[i].get(); // nodes_ grows
     for (const ag::Edge &next : node->next_edges())
       if (next.function)
         uses_.emplace_back(add(next), i);
   }
+  isOutput_.assign(nodes_.size(), false);
+  std::fill_n(isOutput_.begin(), outputNodes, true);
   firstUser_.assign(nodes_.size() + 1, 0);
   for (const auto &[used, user] : uses_)
     ++firstUser_[used + 1];
@@ -116,7 +124,7 @@ void SplitWalk::begin(const ag::edge_list &outputs, const ag::edge_list &inputs,
   inputs_ = inputs;
   weights_ = weights;
   search.listNodes(outputs);
-  countReaders(search);
+  findReaders(outputs, search);
   isWholeLater_ = llvm::none_of(inputs, [&](const ag::Edge &input) { return search.find(input); });
   if (isWholeLater_)
     return;
@@ -124,11 +132,26 @@ void SplitWalk::begin(const ag::edge_list &outputs, const ag::edge_list &inputs,
   findMiddles(search);
 }
 
-void SplitWalk::countReaders(const Search &search) {
-  readers_.assign(weights_.size(), 0);
-  for (size_t k = 0; k < weights_.size(); ++k)
-    if (const std::optional<size_t> node = search.find(weights_[k]))
-      readers_[k] = search.usersOf(*node).size();
+void SplitWalk::findReaders(const ag::edge_list &outputs, const Search &search) {
+  constexpr uint64_t kRoot = ~uint64_t(0);
+  readers_.assign(weights_.size(), Readers());
+  for (size_t k = 0; k < weights_.size(); ++k) {
+    const std::optional<size_t> node = search.find(weights_[k]);
+    if (!node)
+      continue;
+    const llvm::ArrayRef<size_t> users = search.usersOf(*node);
+    readers_[k].count = users.size();
+    if (!users.empty()) {
+      const Node &user = *search.nodes_[users.front()];
+      readers_[k].before = user.sequence_nr();
+      readers_[k].edge = indexOf(user.next_edges(), weights_[k]);
+    }
+    if (!search.isOutput_[*node])
+      continue;
+    readers_[k].count += llvm::count(outputs, weights_[k]);
+    readers_[k].before = kRoot;
+    readers_[k].edge = indexOf(outputs, weights_[k]);
+  }
 }
 
 void SplitWalk::findMiddles(Search &search) {

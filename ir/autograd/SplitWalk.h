@@ -8,6 +8,8 @@
 #include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/function.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <typeindex>
@@ -44,9 +46,20 @@ public:
   /// Why the parts cannot be walked one after the other; empty: they can.
   const std::string &whyWhole() const { return whyWhole_; }
 
-  /// How many operators of the run read a weight by this number of its edge: more than one in a
-  /// loop.
-  size_t readersOf(size_t weight) const { return readers_[weight]; }
+  /// Who reads a weight in the run, by the number of its edge. The stage's results count as one
+  /// reader each, from which walks start.
+  struct Readers {
+    size_t count = 0; // more than one in a loop
+    /// A walk of the engine brings gradients in ascending order of these, those of its roots first:
+    /// it runs nodes from the last made to the first, and gives gradients in the order of a node's
+    /// edges. Of the first reader.
+    uint64_t before = 0; // nodes that were made before
+    size_t edge = 0;     // of the node, or of the outputs
+    bool isEarlier(const Readers &other) const {
+      return std::pair(~before, edge) < std::pair(~other.before, other.edge);
+    }
+  };
+  const Readers &readersOf(size_t weight) const { return readers_[weight]; }
 
   /// I: walks from walk.roots; walk.found has gradients at `inputs` first. Throws LibTorch's
   /// exceptions. Afterwards what only I reads is free.
@@ -70,15 +83,15 @@ private:
   };
 
   void findMiddles(Search &search);
-  void countReaders(const Search &search);
+  void findReaders(const torch::autograd::edge_list &outputs, const Search &search);
   /// Leaves in `roots` those of inputs, and keeps the others for W.
   void keepRoots(WalkRoots &roots);
   /// Sets whyWhole_ if the edges of a middle must stay together.
   void divideEdges(const Search &search);
 
   torch::autograd::edge_list inputs_, weights_;
-  std::vector<size_t> readers_; // per weight
-  std::vector<NodePtr> others_; // what only I walks through
+  std::vector<Readers> readers_; // per weight
+  std::vector<NodePtr> others_;  // what only I walks through
   std::vector<NodePtr> middles_;
   std::vector<WeightEdge> weightEdges_;
   bool isWholeLater_ = false;            // the outputs lead to no input
@@ -109,6 +122,7 @@ private:
   llvm::SmallDenseMap<Node *, size_t, 16> numbers_; // only looked up
   std::vector<std::pair<size_t, size_t>> uses_;     // used node, its user
   std::vector<size_t> users_, firstUser_, next_;
+  std::vector<bool> isOutput_;
   std::vector<bool> onWay_;             // outputs, and what leads from them to an input or output
   std::vector<bool> behind_, isMiddle_; // behind_: only on ways to weights
   std::vector<size_t> seenBy_;          // the last weight that came through

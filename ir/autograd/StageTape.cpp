@@ -11,6 +11,7 @@
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/function.h>
 
+#include <numeric>
 #include <unordered_map>
 
 namespace pipec {
@@ -232,12 +233,20 @@ std::vector<ValueGradients> StageTape::byAttribute(llvm::ArrayRef<at::Tensor> fo
   std::vector<ValueGradients> result = memory().takeGradients(weights_->tensorsIn_.size());
   for (size_t a = 0; a < result.size(); ++a)
     result[a].resize(weights_->tensorsIn_[a]);
+  size_t edge = 0;
+  std::vector<size_t> &order = memory().order;
   for (const EnteredWeights::Weight &weight : weights_->weights_) {
-    at::Tensor &sum = result[weight.attribute][weight.tensor];
-    for (size_t use = weight.uses.size(); use-- > 0;)
-      addGradient(sum, found[use]);
-    found = found.drop_front(weight.uses.size());
+    order.resize(weight.uses.size());
+    std::iota(order.begin(), order.end(), edge);
+    edge += order.size();
+    if (order.size() > 1)
+      llvm::sort(order, [this](size_t a, size_t b) {
+        return lists_->split.readersOf(a).isEarlier(lists_->split.readersOf(b));
+      });
+    for (const size_t use : order)
+      addGradient(result[weight.attribute][weight.tensor], found[use]);
   }
+  order.clear();
   return result;
 }
 
@@ -246,39 +255,45 @@ llvm::Expected<StageGradients> StageTape::backward(std::vector<ValueGradients> &
   return guardTorch(ExitCode::Usage, "the backward", [&] {
     GraphWalk &walk = memory().walk;
     const auto ended = atScopeEnd([&] { walk.clear(); });
+    if (weights_->kind_ == WeightUses::Apart)
+      beginSplit(); // which notes the order of uses
     addRoots(ofOutputs, later);
     addInputEdges(walk.wanted);
     addWeightEdges(walk.wanted);
     walk.run(/*keepGraph=*/false);
     forgetOutputs();
-    lists_->split.clear();
     const llvm::MutableArrayRef<at::Tensor> found = walk.found;
     const size_t inputs = lists_->leaves.size();
-    return StageGradients{byPort(found.take_front(inputs), std::move(later)),
-                          byAttribute(found.drop_front(inputs))};
+    StageGradients gradients{byPort(found.take_front(inputs), std::move(later)),
+                             byAttribute(found.drop_front(inputs))};
+    lists_->split.clear();
+    return gradients;
   });
+}
+
+void StageTape::beginSplit() const {
+  if (std::exchange(lists_->hasSplit, true))
+    return;
+  ag::edge_list &inputs = memory().walk.wanted, &weights = memory().walkToWeights.wanted;
+  const auto ended = atScopeEnd([&] {
+    inputs.clear();
+    weights.clear();
+  });
+  addInputEdges(inputs);
+  addWeightEdges(weights);
+  lists_->split.begin(lists_->made, inputs, weights, memory().search);
 }
 
 const std::string &StageTape::whyWhole() const {
   static const std::string kReadTwice = "one use of a weight feeds several operators";
-  SplitWalk &split = lists_->split;
-  if (!std::exchange(lists_->hasSplit, true)) {
-    ag::edge_list &inputs = memory().walk.wanted, &weights = memory().walkToWeights.wanted;
-    const auto ended = atScopeEnd([&] {
-      inputs.clear();
-      weights.clear();
-    });
-    addInputEdges(inputs);
-    addWeightEdges(weights);
-    split.begin(lists_->made, inputs, weights, memory().search);
-  }
+  beginSplit();
   // In a loop the engine adds the uses of one iteration before those of the next.
   size_t edge = 0;
   for (const EnteredWeights::Weight &weight : weights_->weights_)
     for (size_t use = 0; use < weight.uses.size(); ++use, ++edge)
-      if (weight.uses.size() > 1 && split.readersOf(edge) > 1)
+      if (weight.uses.size() > 1 && lists_->split.readersOf(edge).count > 1)
         return kReadTwice;
-  return split.whyWhole();
+  return lists_->split.whyWhole();
 }
 
 llvm::Expected<StageGradients> StageTape::inputGradients(std::vector<ValueGradients> &&ofOutputs,

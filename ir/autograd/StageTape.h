@@ -113,8 +113,8 @@ public:
   /// WeightUses::Apart and no whyWhole(). Arguments and errors: as backward.
   llvm::Expected<StageGradients> inputGradients(std::vector<ValueGradients> &&ofOutputs,
                                                 std::vector<ValueGradients> &&later);
-  /// W, after I: gradients of the attributes, uses summed from the last to the first, which is the
-  /// engine's order. Errors: as backward.
+  /// W, after I: gradients of the attributes, uses summed in the engine's order. Errors: as
+  /// backward.
   llvm::Expected<std::vector<ValueGradients>> weightGradients();
 
 private:
@@ -131,8 +131,11 @@ private:
   void addInputEdges(std::vector<torch::autograd::Edge> &edges) const;
   void addWeightEdges(std::vector<torch::autograd::Edge> &edges) const;
   void forgetOutputs();
+  /// Looks at the graph once. Needs WeightUses::Apart.
+  void beginSplit() const;
   std::vector<ValueGradients> byPort(llvm::MutableArrayRef<at::Tensor> found,
                                      std::vector<ValueGradients> &&list) const;
+  /// One gradient per use of a weight becomes one per weight.
   std::vector<ValueGradients> byAttribute(llvm::ArrayRef<at::Tensor> found) const;
 
   std::shared_ptr<const EnteredWeights> weights_;

@@ -31,3 +31,4 @@ pipec_e2e_test(e2e-conjugates e2e/conjugates.py)
 pipec_e2e_test(e2e-torch-comms e2e/torch_comms.py)
 # Parameters that a model reads in lists, tuples and dicts.
 pipec_e2e_test(e2e-trained-containers e2e/trained_containers.py)
+pipec_e2e_test(e2e-repeated-uses e2e/repeated_uses.py)

@@ -323,6 +323,46 @@ TEST_F(StageTapeTest, withoutGradientsOfInputsWIsTheWholeBackward) {
   EXPECT_TRUE(sameBits(second[1][0], expected.attributes[1][0]));
 }
 
+/// Three uses in one operator, two names of one tensor in turns, a use that is a result: the engine
+/// adds from the last operator to the first, and in the order of an operator's arguments.
+TEST_F(StageTapeTest, usesContributeInTheEnginesOrder) {
+  const at::Tensor a = weight({4, 4}), b = weight({4, 4}), c = weight({4, 4});
+  const auto run = [](Values in, Values w) -> llvm::Expected<Values> {
+    at::Tensor h = in[0].toTensor();
+    auto use = [&](size_t i) { return w[i].toTensor(); };
+    h = at::matmul(h, use(6)); // c
+    h = at::addcmul(use(0), use(1), use(2)).mul(h);
+    for (size_t i : {3, 7, 4, 8}) // b and its other name
+      h = at::tanh(at::matmul(h, use(i)));
+    return Values{h, w[5]};
+  };
+  const std::vector<TapedAttribute> attributes = {{a, 3}, {b, 3}, {c, 1}, {b, 2}};
+  for (const at::Tensor &x : {at::randn({4, 4}), weight({4, 4})}) {
+    std::vector<ValueGradients> ofOutputs[3];
+    const at::Tensor g0 = at::randn({4, 4}), g1 = at::randn({4, 4});
+    for (std::vector<ValueGradients> &each : ofOutputs)
+      each = {{g0.clone()}, {g1.clone()}};
+    StageTape together = record({x}, attributes, WeightUses::Together, run);
+    StageTape apart = record({x}, attributes, WeightUses::Apart, run);
+    StageTape split = record({x}, attributes, WeightUses::Apart, run);
+    const StageGradients expected =
+        llvm::cantFail(together.backward(std::move(ofOutputs[0]), {{}}));
+    const StageGradients whole = llvm::cantFail(apart.backward(std::move(ofOutputs[1]), {{}}));
+    std::vector<ValueGradients> later = whole.attributes;
+    if (x.requires_grad()) {
+      EXPECT_EQ(split.whyWhole(), "a weight is a result of the stage");
+    } else {
+      ASSERT_EQ(split.whyWhole(), "");
+      llvm::cantFail(split.inputGradients(std::move(ofOutputs[2]), {{}}).takeError());
+      later = llvm::cantFail(split.weightGradients());
+    }
+    for (size_t k = 0; k < 3; ++k) {
+      EXPECT_TRUE(sameBits(whole.attributes[k][0], expected.attributes[k][0])) << k;
+      EXPECT_TRUE(sameBits(later[k][0], expected.attributes[k][0])) << k;
+    }
+  }
+}
+
 /// What later stages found for an input that this stage hands on arrives there in I.
 TEST_F(StageTapeTest, anInputThatIsOnlyHandedOnHasItsGradientAfterI) {
   const at::Tensor x = weight({4, 4}), a = weight({4, 4});
