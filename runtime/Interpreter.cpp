@@ -182,10 +182,9 @@ llvm::Error Interpreter::forward(const Step &step, StepData &data, std::pair<Fen
   auto forgetInputs = atScopeEnd([&] { inputs_.clear(); });
   TRY(takeInputs(step, data));
   RandomKey key{data.seed, data.step, static_cast<uint64_t>(firstOf(data) + step.microBatch)};
-  std::vector<c10::IValue> outputs = TRY(
-      training_
-          ? training_->stage(step.stage).forward(key, inputs_, {step.split, step.recompute}, busy)
-          : executor.forward(key, inputs_, busy));
+  std::vector<c10::IValue> outputs =
+      TRY(training_ ? training_->stage(step.stage).forward(key, inputs_, step.recompute, busy)
+                    : executor.forward(key, inputs_, busy));
   if (outputs.size() != step.outputs.size())
     return failf(ExitCode::BadArtifact, "{}: expected {} outputs, got {}", executor.title(),
                  step.outputs.size(), outputs.size());

@@ -45,8 +45,6 @@ private:
 
   /// A value that no later op of this rank reads gets no slot.
   void noteReads(const Op &op) {
-    if (op.kind == OpKind::InputGrad)
-      split_.insert({op.stage, op.microBatch});
     if (op.kind == OpKind::Recompute)
       recomputed_.insert({op.stage, op.microBatch});
     if (op.kind == OpKind::Send && op.payload == Payload::Activation)
@@ -135,7 +133,6 @@ private:
 
   llvm::Error forward(const Op &op, Step &step) {
     const StagePlan &stage = plan_.stages[op.stage];
-    step.split = split_.count({op.stage, op.microBatch}) > 0;
     step.recompute = recomputed_.count({op.stage, op.microBatch}) > 0;
     for (const StageInput &input : stage.inputs) {
       bool user = input.kind == StageInput::Kind::UserInput;
@@ -232,7 +229,7 @@ private:
   std::vector<size_t> slotOf_;
   std::vector<size_t> readerOf_;   // the first stage of this rank that reads the value
   std::vector<size_t> gradientOf_; // slots
-  std::set<std::pair<size_t, int64_t>> split_, recomputed_; // stage and micro-batch
+  std::set<std::pair<size_t, int64_t>> recomputed_; // stage and micro-batch
   std::vector<bool> wanted_;
   int64_t microBatches_;
 };

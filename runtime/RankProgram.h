@@ -40,7 +40,7 @@ struct Step {
   size_t slot = 0, lane = 0, channel = 0, group = 0, tie = 0;
   size_t message = 0; // of its lane: a number per channel and, of gradients, stage that sends it
   bool last = false;
-  bool split = false, recompute = false; // Forward: of its backward
+  bool recompute = false; // Forward: before its backward
 };
 
 /// A slot holds the value of one channel of one micro-batch on this rank, or its gradient.

@@ -143,15 +143,15 @@ StageExecutor::forward(const RandomKey &key, llvm::MutableArrayRef<ReadyValue> i
 }
 
 std::shared_ptr<const EnteredWeights>
-StageExecutor::enteredWeights(llvm::ArrayRef<TapedAttribute> attributes, WeightUses uses) {
-  if (!weights_ || !weights_->fits(attributes, uses))
-    weights_ = std::make_shared<const EnteredWeights>(attributes, uses);
+StageExecutor::enteredWeights(llvm::ArrayRef<TapedAttribute> attributes) {
+  if (!weights_ || !weights_->fits(attributes))
+    weights_ = std::make_shared<const EnteredWeights>(attributes);
   return weights_;
 }
 
 llvm::Expected<StageTape> StageExecutor::record(const RandomKey &key,
                                                 llvm::MutableArrayRef<ReadyValue> inputs,
-                                                WeightUses uses, std::pair<Fence, Fence> &busy) {
+                                                std::pair<Fence, Fence> &busy) {
   std::optional<StageTape> result;
   TRY(onStream(static_cast<int64_t>(key.microBatch), "running", [&]() -> llvm::Error {
     std::vector<c10::IValue> values = bringAll(inputs);
@@ -169,7 +169,7 @@ llvm::Expected<StageTape> StageExecutor::record(const RandomKey &key,
     NormCalls norms(std::move(normMemory_));
     const AutocastScope autocast(precision_);
     llvm::Expected<StageTape> tape = StageTape::record(
-        std::move(values), attributes_, enteredWeights(attributes_, uses),
+        std::move(values), attributes_, enteredWeights(attributes_),
         [&](std::vector<c10::IValue> given, llvm::ArrayRef<c10::IValue> weights) {
           return module_.run(std::move(given), weights);
         },

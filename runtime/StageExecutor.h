@@ -44,7 +44,7 @@ public:
   /// state of a stage that writes it in place is a copy from then on, because the backwards of
   /// earlier micro-batches may still need its old values.
   llvm::Expected<StageTape> record(const RandomKey &key, llvm::MutableArrayRef<ReadyValue> inputs,
-                                   WeightUses uses, std::pair<Fence, Fence> &busy);
+                                   std::pair<Fence, Fence> &busy);
 
   /// Takes back the memory of a forward's outputs, for the next forward.
   void reuse(std::vector<c10::IValue> outputs) {
@@ -96,8 +96,7 @@ public:
 
 private:
   std::vector<c10::IValue> bringAll(llvm::MutableArrayRef<ReadyValue> inputs);
-  std::shared_ptr<const EnteredWeights> enteredWeights(llvm::ArrayRef<TapedAttribute> attributes,
-                                                       WeightUses uses);
+  std::shared_ptr<const EnteredWeights> enteredWeights(llvm::ArrayRef<TapedAttribute> attributes);
   void setState(std::vector<c10::IValue> state);
   void copyState();
   void beginNorms();

@@ -67,15 +67,13 @@ llvm::Error StageTraining::noteTape(int64_t microBatch, StageTape tape) {
 void StageTraining::end(Flight &flight) { removeFrom(flights_, flight); }
 
 /// The inputs are copies if the stage writes in place; the state always is.
-void StageTraining::noteAgain(const RandomKey &key, llvm::ArrayRef<ReadyValue> inputs,
-                              WeightUses uses) {
+void StageTraining::noteAgain(const RandomKey &key, llvm::ArrayRef<ReadyValue> inputs) {
   Again again;
   if (!spareAgain_.empty()) {
     again = std::move(spareAgain_.back());
     spareAgain_.pop_back();
   }
   again.key = key;
-  again.uses = uses;
   again.inputs.assign(inputs.begin(), inputs.end());
   if (executor_.writesInPlace()) {
     const auto copied = atScopeEnd([&] { copied_.clear(); });
@@ -92,20 +90,19 @@ void StageTraining::noteAgain(const RandomKey &key, llvm::ArrayRef<ReadyValue> i
 
 llvm::Expected<std::vector<c10::IValue>>
 StageTraining::forward(const RandomKey &key, llvm::MutableArrayRef<ReadyValue> inputs,
-                       const ForwardShape &shape, std::pair<Fence, Fence> &busy) {
+                       bool recomputes, std::pair<Fence, Fence> &busy) {
   const auto microBatch = static_cast<int64_t>(key.microBatch);
-  const WeightUses uses = shape.split && canSplit_ ? WeightUses::Apart : WeightUses::Together;
-  if (shape.recompute)
+  if (recomputes)
     TRY(executor_.onStream(microBatch, "copying its inputs", [&] {
       for (ReadyValue &input : inputs)
         executor_.receive(input);
-      noteAgain(key, inputs, uses);
+      noteAgain(key, inputs);
       return llvm::Error::success();
     }));
-  StageTape tape = TRY(executor_.record(key, inputs, uses, busy));
+  StageTape tape = TRY(executor_.record(key, inputs, busy));
   std::vector<c10::IValue> outputs = tape.takeOutputs();
   // A recompute makes it again: what autograd kept is freed here.
-  if (!shape.recompute)
+  if (!recomputes)
     TRY(noteTape(microBatch, std::move(tape)));
   return outputs;
 }
@@ -120,7 +117,7 @@ llvm::Error StageTraining::recompute(int64_t microBatch, std::pair<Fence, Fence>
   Again again = std::move(*found);
   removeFrom(again_, *found);
   executor_.swapState(again.state);
-  llvm::Expected<StageTape> tape = executor_.record(again.key, again.inputs, again.uses, busy);
+  llvm::Expected<StageTape> tape = executor_.record(again.key, again.inputs, busy);
   executor_.swapState(again.state);
   again.inputs.clear();
   again.state.clear();

@@ -20,12 +20,6 @@ struct ReadyTensor {
   size_t stage = 0; // in a sum over stages: the one that found it
 };
 
-/// The backward that a forward prepares for.
-struct ForwardShape {
-  bool split = false;     // the backward comes in two parts, I and W
-  bool recompute = false; // the tape is made by a recompute before the backward
-};
-
 /// One thread at a time: that of the stage's rank.
 ///
 ///     F 0   F 1   ...            tapes by micro-batch
@@ -51,11 +45,11 @@ public:
   /// The next backwards are of micro-batches from `first` on, after all that came before.
   void foldFrom(int64_t first) { nextToFold_ = first; }
 
-  /// F. Errors: those of StageExecutor::record.
+  /// F. `recomputes`: the tape is made by a recompute before the backward. Errors: those of
+  /// StageExecutor::record.
   llvm::Expected<std::vector<c10::IValue>> forward(const RandomKey &key,
                                                    llvm::MutableArrayRef<ReadyValue> inputs,
-                                                   const ForwardShape &shape,
-                                                   std::pair<Fence, Fence> &busy);
+                                                   bool recomputes, std::pair<Fence, Fence> &busy);
   /// R: the forward once more, with the same random numbers, from the state that it saw; nothing
   /// else changes.
   llvm::Error recompute(int64_t microBatch, std::pair<Fence, Fence> &busy);
@@ -101,7 +95,6 @@ private:
     RandomKey key;
     std::vector<ReadyValue> inputs;
     std::vector<c10::IValue> state;
-    WeightUses uses = WeightUses::Together;
   };
   /// A micro-batch between its forward, or the recompute, and its last backward.
   struct Flight {
@@ -120,7 +113,7 @@ private:
   Flight *flightOf(int64_t microBatch);
   void end(Flight &flight);
   /// Notes a forward that has not begun.
-  void noteAgain(const RandomKey &key, llvm::ArrayRef<ReadyValue> inputs, WeightUses uses);
+  void noteAgain(const RandomKey &key, llvm::ArrayRef<ReadyValue> inputs);
   llvm::Error fold(int64_t microBatch, std::vector<ValueGradients> found);
   llvm::Error addOne(std::vector<ValueGradients> found);
   /// The place in owned_; nullopt: another stage owns it, or none trains it.

@@ -3,7 +3,6 @@
 #include "compiler/ParallelRuns.h"
 #include "compiler/verify/CompareParts.h"
 #include "compiler/verify/PlanGradientSums.h"
-#include "compiler/verify/WeightsInLoops.h"
 #include "compiler/verify/WithoutDerivative.h"
 #include "ir/NodeInfo.h"
 #include "ir/autograd/TrainingSettings.h"
@@ -78,8 +77,7 @@ GradientComparison::GradientComparison(SourceCopies &source, const std::string &
                                        const LossLeaves &loss)
     : source_(source), directory_(directory), stages_(stages), plan_(plan), loss_(loss),
       threads_(threadsFor(stages)) {
-  for (const Stage &stage : stages.stages)
-    result_.whyWhole.push_back(usesBesideALoop(stage));
+  result_.whyWhole.resize(stages.stages.size());
 }
 
 llvm::Error GradientComparison::compareWhole(llvm::ArrayRef<ExampleRun> runs) {

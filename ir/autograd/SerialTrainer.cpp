@@ -64,8 +64,7 @@ llvm::Expected<StageTape> SerialTrainer::record(size_t stage,
   for (size_t i = 0; i < plan_->stages[stage].attributes.size(); ++i)
     attributes.push_back({stages_[stage].attribute(i), plan_->stages[stage].attributes[i].uses});
   return StageTape::record(
-      inputs, attributes, way_.split[stage] ? WeightUses::Apart : WeightUses::Together,
-      [&](std::vector<c10::IValue> given, llvm::ArrayRef<c10::IValue> weights) {
+      inputs, attributes, [&](std::vector<c10::IValue> given, llvm::ArrayRef<c10::IValue> weights) {
         return stages_[stage].run(std::move(given), weights);
       });
 }

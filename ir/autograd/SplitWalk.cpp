@@ -11,7 +11,6 @@
 #include <c10/util/Type.h>
 #include <torch/csrc/autograd/functions/tensor.h>
 
-#include <algorithm>
 #include <iterator>
 #include <numeric>
 #include <typeinfo>
@@ -46,10 +45,6 @@ static std::string whyOnce(const ag::Node &node) {
   return "";
 }
 
-static size_t indexOf(const ag::edge_list &edges, const ag::Edge &edge) {
-  return static_cast<size_t>(llvm::find(edges, edge) - edges.begin());
-}
-
 /// The names of classes are texts that LibTorch makes anew for each call.
 const std::string &SplitWalk::Search::whyNotTwice(const Node &node) {
   const std::type_index type = typeid(node);
@@ -68,15 +63,12 @@ void SplitWalk::Search::listNodes(const ag::edge_list &outputs) {
   for (const ag::Edge &edge : outputs)
     if (edge.function)
       add(edge);
-  const size_t outputNodes = nodes_.size();
   for (size_t i = 0; i < nodes_.size(); ++i) {
     Node *const node = nodes_[i].get(); // nodes_ grows
     for (const ag::Edge &next : node->next_edges())
       if (next.function)
         uses_.emplace_back(add(next), i);
   }
-  isOutput_.assign(nodes_.size(), false);
-  std::fill_n(isOutput_.begin(), outputNodes, true);
   firstUser_.assign(nodes_.size() + 1, 0);
   for (const auto &[used, user] : uses_)
     ++firstUser_[used + 1];
@@ -124,7 +116,6 @@ void SplitWalk::begin(const ag::edge_list &outputs, const ag::edge_list &inputs,
   inputs_ = inputs;
   weights_ = weights;
   search.listNodes(outputs);
-  findReaders(outputs, search);
   isWholeLater_ = llvm::none_of(inputs, [&](const ag::Edge &input) { return search.find(input); });
   if (isWholeLater_)
     return;
@@ -132,37 +123,13 @@ void SplitWalk::begin(const ag::edge_list &outputs, const ag::edge_list &inputs,
   findMiddles(search);
 }
 
-void SplitWalk::findReaders(const ag::edge_list &outputs, const Search &search) {
-  constexpr uint64_t kRoot = ~uint64_t(0);
-  readers_.assign(weights_.size(), Readers());
-  for (size_t k = 0; k < weights_.size(); ++k) {
-    const std::optional<size_t> node = search.find(weights_[k]);
-    if (!node)
-      continue;
-    const llvm::ArrayRef<size_t> users = search.usersOf(*node);
-    readers_[k].count = users.size();
-    if (!users.empty()) {
-      const Node &user = *search.nodes_[users.front()];
-      readers_[k].before = user.sequence_nr();
-      readers_[k].edge = indexOf(user.next_edges(), weights_[k]);
-    }
-    if (!search.isOutput_[*node])
-      continue;
-    readers_[k].count += llvm::count(outputs, weights_[k]);
-    readers_[k].before = kRoot;
-    readers_[k].edge = indexOf(outputs, weights_[k]);
-  }
-}
-
 void SplitWalk::findMiddles(Search &search) {
-  constexpr size_t kNever = ~size_t(0);
   const size_t nodes = search.nodes_.size();
   search.behind_.assign(nodes, false);
   search.isMiddle_.assign(nodes, false);
-  search.seenBy_.assign(nodes, kNever);
   std::vector<size_t> &way = search.todo_;
-  for (size_t k = 0; k < weights_.size(); ++k) {
-    const std::optional<size_t> start = search.find(weights_[k]);
+  for (const ag::Edge &weight : weights_) {
+    const std::optional<size_t> start = search.find(weight);
     if (!start)
       continue;
     if (search.onWay_[*start]) { // the weight is an output
@@ -170,30 +137,24 @@ void SplitWalk::findMiddles(Search &search) {
       return;
     }
     way.push_back(*start);
-    size_t middles = 0;
-    while (!way.empty()) {
-      const size_t node = way.back();
-      way.pop_back();
-      search.behind_[node] = true;
-      for (const size_t user : search.usersOf(node)) {
-        if (std::exchange(search.seenBy_[user], k) == k)
-          continue;
-        if (!search.onWay_[user]) {
-          way.push_back(user);
-          continue;
-        }
-        ++middles;
-        if (const std::string &why = search.whyNotTwice(*search.nodes_[user]); !why.empty())
-          whyWhole_ = why;
-        if (!search.isMiddle_[user])
-          middles_.push_back(search.nodes_[user]);
-        search.isMiddle_[user] = true;
+    search.behind_[*start] = true;
+  }
+  while (!way.empty()) {
+    const size_t node = way.back();
+    way.pop_back();
+    for (const size_t user : search.usersOf(node)) {
+      std::vector<bool> &seen = search.onWay_[user] ? search.isMiddle_ : search.behind_;
+      if (seen[user])
+        continue;
+      seen[user] = true;
+      if (!search.onWay_[user]) {
+        way.push_back(user);
+        continue;
       }
+      middles_.push_back(search.nodes_[user]);
+      if (const std::string &why = search.whyNotTwice(*search.nodes_[user]); !why.empty())
+        whyWhole_ = why;
     }
-    // A walk from the first middle node would free what the second one needs, and both contribute
-    // to one gradient in their own order.
-    if (middles > 1)
-      whyWhole_ = "one use of a weight feeds several operators";
   }
   if (!whyWhole_.empty())
     return;
@@ -292,7 +253,6 @@ void SplitWalk::walkToWeights(GraphWalk &walk) {
 void SplitWalk::clear() {
   inputs_.clear();
   weights_.clear();
-  readers_.clear();
   others_.clear();
   middles_.clear();
   weightEdges_.clear();

@@ -8,8 +8,6 @@
 #include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/function.h>
 
-#include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <typeindex>
@@ -20,8 +18,9 @@ namespace pipec {
 
 /// The middle nodes of an autograd graph: the first on the way from a weight to the outputs that
 /// also lie on a way from an input. I walks from the outputs to the inputs and keeps what arrives
-/// at the middles; W walks from the middles to the weights, at any later time. A middle has only
-/// its edges to inputs during I, and only those to weights during W.
+/// at the middles; W walks from all middles to the weights, at any later time. A middle has only
+/// its edges to inputs during I, and only those to weights during W. So W adds what the uses of a
+/// weight contribute in the order of the whole walk, also if one use depends on another.
 ///
 ///    outputs ---> ... ---> middle ---> ... ---> inputs       I
 ///                            |
@@ -46,21 +45,6 @@ public:
   /// Why the parts cannot be walked one after the other; empty: they can.
   const std::string &whyWhole() const { return whyWhole_; }
 
-  /// Who reads a weight in the run, by the number of its edge. The stage's results count as one
-  /// reader each, from which walks start.
-  struct Readers {
-    size_t count = 0; // more than one in a loop
-    /// A walk of the engine brings gradients in ascending order of these, those of its roots first:
-    /// it runs nodes from the last made to the first, and gives gradients in the order of a node's
-    /// edges. Of the first reader.
-    uint64_t before = 0; // nodes that were made before
-    size_t edge = 0;     // of the node, or of the outputs
-    bool isEarlier(const Readers &other) const {
-      return std::pair(~before, edge) < std::pair(~other.before, other.edge);
-    }
-  };
-  const Readers &readersOf(size_t weight) const { return readers_[weight]; }
-
   /// I: walks from walk.roots; walk.found has gradients at `inputs` first. Throws LibTorch's
   /// exceptions. Afterwards what only I reads is free.
   void walkToInputs(GraphWalk &walk);
@@ -83,15 +67,13 @@ private:
   };
 
   void findMiddles(Search &search);
-  void findReaders(const torch::autograd::edge_list &outputs, const Search &search);
   /// Leaves in `roots` those of inputs, and keeps the others for W.
   void keepRoots(WalkRoots &roots);
   /// Sets whyWhole_ if the edges of a middle must stay together.
   void divideEdges(const Search &search);
 
   torch::autograd::edge_list inputs_, weights_;
-  std::vector<Readers> readers_; // per weight
-  std::vector<NodePtr> others_;  // what only I walks through
+  std::vector<NodePtr> others_; // what only I walks through
   std::vector<NodePtr> middles_;
   std::vector<WeightEdge> weightEdges_;
   bool isWholeLater_ = false;            // the outputs lead to no input
@@ -122,10 +104,8 @@ private:
   llvm::SmallDenseMap<Node *, size_t, 16> numbers_; // only looked up
   std::vector<std::pair<size_t, size_t>> uses_;     // used node, its user
   std::vector<size_t> users_, firstUser_, next_;
-  std::vector<bool> isOutput_;
   std::vector<bool> onWay_;             // outputs, and what leads from them to an input or output
   std::vector<bool> behind_, isMiddle_; // behind_: only on ways to weights
-  std::vector<size_t> seenBy_;          // the last weight that came through
   std::vector<size_t> todo_;
   std::vector<std::pair<std::type_index, std::string>> reasons_; // by class, for all graphs
 };

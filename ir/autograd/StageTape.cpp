@@ -1,7 +1,6 @@
 #include "ir/autograd/StageTape.h"
 
 #include "ir/TorchError.h"
-#include "ir/autograd/GradSum.h"
 #include "ir/autograd/TapeMemory.h"
 #include "ir/support/Check.h"
 #include "ir/support/Llvm.h"
@@ -11,7 +10,6 @@
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/function.h>
 
-#include <numeric>
 #include <unordered_map>
 
 namespace pipec {
@@ -74,24 +72,25 @@ size_t countTensors(const c10::IValue &value) {
 
 } // namespace
 
-EnteredWeights::EnteredWeights(llvm::ArrayRef<TapedAttribute> attributes, WeightUses uses)
-    : kind_(uses), trained_(attributes.size()), entered_(attributes.size()) {
+EnteredWeights::EnteredWeights(llvm::ArrayRef<TapedAttribute> attributes)
+    : trained_(attributes.size()), entered_(attributes.size()) {
   const TrainedTensors trained(attributes);
+  LeafNodes nodes;
+  std::vector<at::Tensor> aliases(trained.places().size());
   for (const TrainedTensors::Place &place : trained.places())
     weights_.push_back({place.attribute, place.tensor, {}});
-  std::vector<at::Tensor> shared(weights_.size()); // Together
-  LeafNodes nodes;
   auto enterUse = [&](const at::Tensor &tensor) {
     const std::optional<size_t> number =
         mayHaveGradient(tensor) ? trained.find(tensor) : std::nullopt;
     if (!number)
       return tensor;
-    if (uses == WeightUses::Together && shared[*number].defined())
-      return shared[*number];
-    GradLeaf &leaf = weights_[*number].uses.emplace_back();
-    shared[*number] = enter(tensor, leaf, nodes);
-    aliases_.emplace_back(shared[*number], leaf.edge);
-    return shared[*number];
+    at::Tensor &alias = aliases[*number];
+    if (!alias.defined()) {
+      GradLeaf &leaf = weights_[*number].leaf;
+      alias = enter(tensor, leaf, nodes);
+      aliases_.emplace_back(alias, leaf.edge);
+    }
+    return alias;
   };
   for (size_t a = 0; a < attributes.size(); ++a) {
     const TapedAttribute &attribute = attributes[a];
@@ -113,8 +112,8 @@ static bool isSameView(const at::Tensor &a, const at::Tensor &b) {
          a.strides() == b.strides();
 }
 
-bool EnteredWeights::fits(llvm::ArrayRef<TapedAttribute> attributes, WeightUses uses) const {
-  if (!isReusable_ || uses != kind_ || attributes.size() != trained_.size())
+bool EnteredWeights::fits(llvm::ArrayRef<TapedAttribute> attributes) const {
+  if (!isReusable_ || attributes.size() != trained_.size())
     return false;
   for (size_t a = 0; a < attributes.size(); ++a) {
     const c10::IValue &value = attributes[a].value;
@@ -151,10 +150,9 @@ StageTape::StageTape(std::shared_ptr<const EnteredWeights> weights,
     : weights_(std::move(weights)), lists_(memory->takeLists(), GiveBack{memory}) {}
 
 llvm::Expected<StageTape> StageTape::record(std::vector<c10::IValue> inputs,
-                                            llvm::ArrayRef<TapedAttribute> attributes,
-                                            WeightUses uses, Run run) {
-  return record(std::move(inputs), attributes,
-                std::make_shared<const EnteredWeights>(attributes, uses), run);
+                                            llvm::ArrayRef<TapedAttribute> attributes, Run run) {
+  return record(std::move(inputs), attributes, std::make_shared<const EnteredWeights>(attributes),
+                run);
 }
 
 llvm::Expected<StageTape> StageTape::record(std::vector<c10::IValue> inputs,
@@ -207,8 +205,7 @@ void StageTape::addInputEdges(ag::edge_list &edges) const {
 
 void StageTape::addWeightEdges(ag::edge_list &edges) const {
   for (const EnteredWeights::Weight &weight : weights_->weights_)
-    for (const GradLeaf &leaf : weight.uses)
-      edges.push_back(leaf.edge);
+    edges.push_back(weight.leaf.edge);
 }
 
 /// Of the graph then remains what a split walk keeps.
@@ -229,24 +226,14 @@ std::vector<ValueGradients> StageTape::byPort(llvm::MutableArrayRef<at::Tensor> 
   return result;
 }
 
-std::vector<ValueGradients> StageTape::byAttribute(llvm::ArrayRef<at::Tensor> found) const {
+std::vector<ValueGradients> StageTape::byAttribute(llvm::MutableArrayRef<at::Tensor> found) const {
   std::vector<ValueGradients> result = memory().takeGradients(weights_->tensorsIn_.size());
   for (size_t a = 0; a < result.size(); ++a)
     result[a].resize(weights_->tensorsIn_[a]);
-  size_t edge = 0;
-  std::vector<size_t> &order = memory().order;
-  for (const EnteredWeights::Weight &weight : weights_->weights_) {
-    order.resize(weight.uses.size());
-    std::iota(order.begin(), order.end(), edge);
-    edge += order.size();
-    if (order.size() > 1)
-      llvm::sort(order, [this](size_t a, size_t b) {
-        return lists_->split.readersOf(a).isEarlier(lists_->split.readersOf(b));
-      });
-    for (const size_t use : order)
-      addGradient(result[weight.attribute][weight.tensor], found[use]);
+  for (size_t k = 0; k < found.size(); ++k) {
+    const EnteredWeights::Weight &weight = weights_->weights_[k];
+    result[weight.attribute][weight.tensor] = std::move(found[k]);
   }
-  order.clear();
   return result;
 }
 
@@ -255,45 +242,32 @@ llvm::Expected<StageGradients> StageTape::backward(std::vector<ValueGradients> &
   return guardTorch(ExitCode::Usage, "the backward", [&] {
     GraphWalk &walk = memory().walk;
     const auto ended = atScopeEnd([&] { walk.clear(); });
-    if (weights_->kind_ == WeightUses::Apart)
-      beginSplit(); // which notes the order of uses
     addRoots(ofOutputs, later);
     addInputEdges(walk.wanted);
     addWeightEdges(walk.wanted);
     walk.run(/*keepGraph=*/false);
     forgetOutputs();
+    lists_->split.clear();
     const llvm::MutableArrayRef<at::Tensor> found = walk.found;
     const size_t inputs = lists_->leaves.size();
-    StageGradients gradients{byPort(found.take_front(inputs), std::move(later)),
-                             byAttribute(found.drop_front(inputs))};
-    lists_->split.clear();
-    return gradients;
+    return StageGradients{byPort(found.take_front(inputs), std::move(later)),
+                          byAttribute(found.drop_front(inputs))};
   });
-}
-
-void StageTape::beginSplit() const {
-  if (std::exchange(lists_->hasSplit, true))
-    return;
-  ag::edge_list &inputs = memory().walk.wanted, &weights = memory().walkToWeights.wanted;
-  const auto ended = atScopeEnd([&] {
-    inputs.clear();
-    weights.clear();
-  });
-  addInputEdges(inputs);
-  addWeightEdges(weights);
-  lists_->split.begin(lists_->made, inputs, weights, memory().search);
 }
 
 const std::string &StageTape::whyWhole() const {
-  static const std::string kReadTwice = "one use of a weight feeds several operators";
-  beginSplit();
-  // In a loop the engine adds the uses of one iteration before those of the next.
-  size_t edge = 0;
-  for (const EnteredWeights::Weight &weight : weights_->weights_)
-    for (size_t use = 0; use < weight.uses.size(); ++use, ++edge)
-      if (weight.uses.size() > 1 && lists_->split.readersOf(edge).count > 1)
-        return kReadTwice;
-  return lists_->split.whyWhole();
+  SplitWalk &split = lists_->split;
+  if (!std::exchange(lists_->hasSplit, true)) {
+    ag::edge_list &inputs = memory().walk.wanted, &weights = memory().walkToWeights.wanted;
+    const auto ended = atScopeEnd([&] {
+      inputs.clear();
+      weights.clear();
+    });
+    addInputEdges(inputs);
+    addWeightEdges(weights);
+    split.begin(lists_->made, inputs, weights, memory().search);
+  }
+  return split.whyWhole();
 }
 
 llvm::Expected<StageGradients> StageTape::inputGradients(std::vector<ValueGradients> &&ofOutputs,

@@ -32,34 +32,29 @@ struct StageGradients {
   std::vector<ValueGradients> inputs, attributes;
 };
 
-/// How a tape handles several uses of one weight. Together: the engine sums their gradients in the
-/// order of the unsplit model. Apart: each use has its own alias. The walk to the weights needs
-/// this if one use depends on the result of another.
-enum class WeightUses { Together, Apart };
-
-/// The weights of a stage as its graphs see them: aliases whose gradients stop at leaves. One set
-/// serves many tapes, because leaves only mark a place.
+/// The weights of a stage as its graphs see them: aliases whose gradients stop at leaves. All uses
+/// of a weight are one alias, so the engine sums their gradients in the order of the unsplit model.
+/// One set serves many tapes, because leaves only mark a place.
 class EnteredWeights {
 public:
-  EnteredWeights(llvm::ArrayRef<TapedAttribute> attributes, WeightUses uses);
+  explicit EnteredWeights(llvm::ArrayRef<TapedAttribute> attributes);
 
   /// Whether it is what would be made of these: the same trained tensors, and no forward has
   /// written into an alias.
-  bool fits(llvm::ArrayRef<TapedAttribute> attributes, WeightUses uses) const;
+  bool fits(llvm::ArrayRef<TapedAttribute> attributes) const;
 
 private:
   friend class StageTape;
   /// A tensor that is trained, and where its gradients arrive.
   struct Weight {
     size_t attribute = 0, tensor = 0; // where its gradient is reported
-    std::vector<GradLeaf> uses;       // Together: one
+    GradLeaf leaf;
   };
 
   /// Adds one value per use: aliases of trained weights, and the current values of all others.
   void addArguments(llvm::ArrayRef<TapedAttribute> attributes,
                     std::vector<c10::IValue> &values) const;
 
-  WeightUses kind_;
   bool isReusable_ = true; // a stage may write into a container of weights
   std::vector<Weight> weights_;
   std::vector<size_t> tensorsIn_;                 // per attribute
@@ -83,8 +78,7 @@ public:
   /// `run` gets one value per input port and one per weight use, and gives one per output port.
   /// Grad mode must be on; the graph optimiser off. Errors: those of `run`.
   static llvm::Expected<StageTape> record(std::vector<c10::IValue> inputs,
-                                          llvm::ArrayRef<TapedAttribute> attributes,
-                                          WeightUses uses, Run run);
+                                          llvm::ArrayRef<TapedAttribute> attributes, Run run);
   /// The same with weights that fit `attributes`. `memory`: that of the stage's tapes; null: its
   /// own.
   static llvm::Expected<StageTape> record(std::vector<c10::IValue> inputs,
@@ -106,15 +100,14 @@ public:
   llvm::Expected<StageGradients> backward(std::vector<ValueGradients> &&ofOutputs,
                                           std::vector<ValueGradients> &&later);
 
-  /// Why the backward cannot be split into two parts; empty: it can. Needs WeightUses::Apart.
+  /// Why the backward cannot be split into two parts; empty: it can.
   const std::string &whyWhole() const;
 
   /// I: gradients of the inputs only. Memory that only I needs is free afterwards. Needs
-  /// WeightUses::Apart and no whyWhole(). Arguments and errors: as backward.
+  /// no whyWhole(). Arguments and errors: as backward.
   llvm::Expected<StageGradients> inputGradients(std::vector<ValueGradients> &&ofOutputs,
                                                 std::vector<ValueGradients> &&later);
-  /// W, after I: gradients of the attributes, uses summed in the engine's order. Errors: as
-  /// backward.
+  /// W, after I: gradients of the attributes. Errors: as backward.
   llvm::Expected<std::vector<ValueGradients>> weightGradients();
 
 private:
@@ -131,12 +124,9 @@ private:
   void addInputEdges(std::vector<torch::autograd::Edge> &edges) const;
   void addWeightEdges(std::vector<torch::autograd::Edge> &edges) const;
   void forgetOutputs();
-  /// Looks at the graph once. Needs WeightUses::Apart.
-  void beginSplit() const;
   std::vector<ValueGradients> byPort(llvm::MutableArrayRef<at::Tensor> found,
                                      std::vector<ValueGradients> &&list) const;
-  /// One gradient per use of a weight becomes one per weight.
-  std::vector<ValueGradients> byAttribute(llvm::ArrayRef<at::Tensor> found) const;
+  std::vector<ValueGradients> byAttribute(llvm::MutableArrayRef<at::Tensor> found) const;
 
   std::shared_ptr<const EnteredWeights> weights_;
   std::unique_ptr<TapeLists, GiveBack> lists_;

@@ -38,7 +38,6 @@ public:
   LeafNodes nodes;
   TensorDoor door;
   std::vector<c10::IValue> uses;
-  std::vector<size_t> order;     // in which the uses of a weight contribute
   GraphWalk walk, walkToWeights; // each finds the memory that graphs of its size need
   SplitWalk::Search search;
 

@@ -1,5 +1,5 @@
 """repeated_uses.py: a weight that a stage uses several times: by several arguments of one operator, by two names in turns, in a value that is made early
-and read late, and as a result of the stage. Split backwards sum the uses as the unsplit model does: bit for bit.
+and read late, as a result of the stage, and on ways that the example does not take. Split backwards sum the uses as the unsplit model does: bit for bit.
 """
 import torch
 from torch import Tensor, nn
@@ -91,7 +91,29 @@ class AsResult(Layers):
         return mse(self.c(x @ result) + result.sum(0))
 
 
-MODELS = [InOneOperator, TwoNames, BlockOfTwoNames, MadeEarlyReadLate, AsResult]
+class OnlyInTheRun(Layers):
+    """The example takes the other branch, and one round of each loop."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        rounds = 1 + 2 * int(bool(x.sum() > 0))
+        early = self.eye
+        if rounds > 1:
+            early = self.p
+        x = self.a(x)
+        done = 0
+        while done < rounds:
+            x = torch.tanh(x @ early)
+            done += 1
+        x = self.b(torch.tanh(x @ self.p))
+        late = self.q
+        done = 0
+        while done < rounds:
+            x = torch.tanh(x @ late)
+            done += 1
+        return mse(self.c(x @ self.q))
+
+
+MODELS = [OnlyInTheRun, InOneOperator, TwoNames, BlockOfTwoNames, MadeEarlyReadLate, AsResult]
 
 
 class RepeatedUses(e2e.Case):
@@ -105,8 +127,8 @@ class RepeatedUses(e2e.Case):
             with self.subTest(model=make.__name__):
                 torch.manual_seed(2)
                 torch.jit.script(make()).save("m.pt")
-                torch.save((torch.randn(8, WIDTH),), "example.pt")
-                torch.save((torch.randn(30, WIDTH),), "batch.pt")
+                torch.save((-torch.rand(8, WIDTH),), "example.pt")
+                torch.save((torch.cat([torch.rand(15, WIDTH), -torch.rand(15, WIDTH)]),), "batch.pt")
                 self.pipec(0, "pipe-compile", "m.pt", "--train", "--at", "b,c", "--inputs", "example.pt", "--cost", "analytic", "-o", "m.pipe", "--force")
                 whole = [reason for reason in e2e.plan("m.pipe")["training"]["why_whole"] if reason]
                 self.assertEqual(whole, [], "stages that are not split")

@@ -338,25 +338,25 @@ class Training(e2e.Case):
         model = self.saved(Twice, torch.randn(4, 8))
         count, report = self.trained(*model, "--at", "a")
         self.assertEqual(count, 4)
-        self.assertEqual(self.wholeStages(report), [])  # two uses are two leaves
+        self.assertEqual(self.wholeStages(report), [])
         derives = Twice()
         derives.derives = True
         torch.jit.script(derives).save("Twice.pt")
         count, report = self.trained(*model, "--at", "b")
         self.assertEqual(count, 4)
-        self.assertEqual(self.wholeStages(report), ["stage 1 cannot split its backward: one use of a weight feeds several operators"])
+        self.assertEqual(self.wholeStages(report), [])
 
     def testAWeightTwiceInALoop(self):
         count, report = self.trained(*self.saved(Rounds, torch.randn(4, 8)), "--at", "b")
         self.assertEqual(count, 4)
-        self.assertEqual(self.wholeStages(report), ["stage 0 cannot split its backward: a weight has several uses, and a loop has one of them"])
+        self.assertEqual(self.wholeStages(report), [])
 
     def testMoreRoundsThanInTheExample(self):
         """The example has one round of the loop, and a micro-batch has two: their gradients and that of the use after the loop are added one by one."""
         model = self.saved(RoundsOfData, -torch.rand(4, 8))
         count, report = self.trained(*model, "--at", "a", "--nearest", "--schedule", "zb-h1")
         self.assertEqual(count, 6)
-        self.assertEqual(self.wholeStages(report), ["stage 1 cannot split its backward: a weight has several uses, and a loop has one of them"])
+        self.assertEqual(self.wholeStages(report), [])
         torch.save((torch.cat([torch.rand(16, 8), -torch.rand(16, 8)]),), "both.pt")
         for name, run in (("expected", "RoundsOfData.pt"), ("grads", "out.pipe")):
             self.pipec(0, "pipe-run", run, "--train", "--inputs", "both.pt", "--microbatches", 2, "--emit-grads", f"{name}.pt", "--force")

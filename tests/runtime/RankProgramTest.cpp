@@ -117,7 +117,6 @@ TEST(RankProgram, GradientsGoFromReaderToReaderThroughOneSlot) {
       send = &step;
   }
   ASSERT_TRUE(first && second && send && forward);
-  EXPECT_TRUE(forward->split);
   EXPECT_FALSE(forward->recompute);
   auto slotOf = [&](const Step &step, size_t channel) {
     for (size_t i = 0; i < step.inputs.size(); ++i)

@@ -30,8 +30,8 @@ protected:
   StageTapeTest() { at::manual_seed(1); }
 
   static StageTape record(const Values &inputs, std::vector<TapedAttribute> weights,
-                          WeightUses uses, StageTape::Run run) {
-    return llvm::cantFail(StageTape::record(inputs, weights, uses, run));
+                          StageTape::Run run) {
+    return llvm::cantFail(StageTape::record(inputs, weights, run));
   }
 
   TrainingSettings settings_;
@@ -51,13 +51,13 @@ TEST_F(StageTapeTest, givesTheBitsOfTheEngine) {
   const auto expected =
       torch::autograd::grad({plain[0].toTensor(), plain[1].toTensor()}, {x, a, b}, {gy, gh});
 
-  StageTape whole = record({x}, {{a, 1}, {b, 1}}, WeightUses::Together, block);
+  StageTape whole = record({x}, {{a, 1}, {b, 1}}, block);
   const StageGradients found = llvm::cantFail(whole.backward({{gy}, {gh}}, {{}}));
   EXPECT_TRUE(sameBits(found.inputs[0][0], expected[0]));
   EXPECT_TRUE(sameBits(found.attributes[0][0], expected[1]));
   EXPECT_TRUE(sameBits(found.attributes[1][0], expected[2]));
 
-  StageTape split = record({x}, {{a, 1}, {b, 1}}, WeightUses::Apart, block);
+  StageTape split = record({x}, {{a, 1}, {b, 1}}, block);
   ASSERT_EQ(split.whyWhole(), "");
   const StageGradients first = llvm::cantFail(split.inputGradients({{gy}, {gh}}, {{}}));
   EXPECT_TRUE(sameBits(first.inputs[0][0], expected[0]));
@@ -79,9 +79,9 @@ TEST_F(StageTapeTest, sumsAndCastsAreTheEngines) {
   const at::Tensor gy = at::randn({3, 4});
   Values plain = llvm::cantFail(mixed({x}, {a, b, c}));
   const auto expected = torch::autograd::grad({plain[0].toTensor()}, {x, a, b, c}, {gy});
-  StageTape whole = record({x}, {{a, 1}, {b, 1}, {c, 1}}, WeightUses::Together, mixed);
+  StageTape whole = record({x}, {{a, 1}, {b, 1}, {c, 1}}, mixed);
   const StageGradients found = llvm::cantFail(whole.backward({{gy}}, {{}}));
-  StageTape split = record({x}, {{a, 1}, {b, 1}, {c, 1}}, WeightUses::Apart, mixed);
+  StageTape split = record({x}, {{a, 1}, {b, 1}, {c, 1}}, mixed);
   ASSERT_EQ(split.whyWhole(), "");
   const StageGradients first = llvm::cantFail(split.inputGradients({{gy}}, {{}}));
   const std::vector<ValueGradients> later = llvm::cantFail(split.weightGradients());
@@ -106,7 +106,7 @@ TEST_F(StageTapeTest, aResultMayLeadToAnotherOne) {
   Values plain = llvm::cantFail(twoResults({x}, {w[0], w[1], w[2]}));
   const auto expected =
       torch::autograd::grad({plain[0].toTensor(), plain[1].toTensor()}, w, {ga, gb});
-  StageTape split = record({x}, {{w[0], 1}, {w[1], 1}, {w[2], 1}}, WeightUses::Apart, twoResults);
+  StageTape split = record({x}, {{w[0], 1}, {w[1], 1}, {w[2], 1}}, twoResults);
   ASSERT_EQ(split.whyWhole(), "");
   llvm::cantFail(split.inputGradients({{ga}, {gb}}, {{}}));
   const std::vector<ValueGradients> found = llvm::cantFail(split.weightGradients());
@@ -126,7 +126,7 @@ TEST_F(StageTapeTest, hooksOfTheModelRun) {
     });
     return Values{at::tanh(h)};
   };
-  StageTape whole = record({x}, {{a, 1}}, WeightUses::Together, hooked);
+  StageTape whole = record({x}, {{a, 1}}, hooked);
   const StageGradients found = llvm::cantFail(whole.backward({{gy}}, {{}}));
   EXPECT_EQ(calls, 1u);
   const at::Tensor h = at::tanh(at::matmul(x, a));
@@ -136,10 +136,9 @@ TEST_F(StageTapeTest, hooksOfTheModelRun) {
 
 TEST_F(StageTapeTest, aTensorOfTheStagesOwnGetsNoGradient) {
   const at::Tensor x = weight({3, 4}), a = weight({4, 4}), own = weight({3, 4});
-  StageTape tape = record({x}, {{a, 1}}, WeightUses::Together,
-                          [&](Values in, Values w) -> llvm::Expected<Values> {
-                            return Values{at::matmul(in[0].toTensor(), w[0].toTensor()).mul(own)};
-                          });
+  StageTape tape = record({x}, {{a, 1}}, [&](Values in, Values w) -> llvm::Expected<Values> {
+    return Values{at::matmul(in[0].toTensor(), w[0].toTensor()).mul(own)};
+  });
   const StageGradients found = llvm::cantFail(tape.backward({{at::ones({3, 4})}}, {{}}));
   EXPECT_TRUE(found.attributes[0][0].defined());
   EXPECT_FALSE(own.grad().defined());
@@ -149,18 +148,17 @@ TEST_F(StageTapeTest, aliasesServeManyTapesUntilOneIsWritten) {
   const at::Tensor x = weight({3, 4}), gy = at::ones({3, 4});
   at::Tensor a = weight({4, 4}), b = weight({4, 4});
   const std::vector<TapedAttribute> weights = {{a, 1}, {b, 1}};
-  const auto entered = std::make_shared<const EnteredWeights>(weights, WeightUses::Together);
+  const auto entered = std::make_shared<const EnteredWeights>(weights);
   StageTape first = llvm::cantFail(StageTape::record({x}, weights, entered, block));
   llvm::cantFail(first.backward({{gy}, {}}, {{}}));
   {
     at::NoGradGuard noGrad;
     a.mul_(0.5); // as an optimizer does
   }
-  ASSERT_TRUE(entered->fits(weights, WeightUses::Together));
-  EXPECT_FALSE(entered->fits(weights, WeightUses::Apart));
-  EXPECT_FALSE(entered->fits({{a, 1}, {a.detach(), 1}}, WeightUses::Together));
+  ASSERT_TRUE(entered->fits(weights));
+  EXPECT_FALSE(entered->fits({{a, 1}, {a.detach(), 1}}));
   StageTape again = llvm::cantFail(StageTape::record({x}, weights, entered, block));
-  StageTape fresh = record({x}, weights, WeightUses::Together, block);
+  StageTape fresh = record({x}, weights, block);
   const StageGradients one = llvm::cantFail(again.backward({{gy}, {}}, {{}}));
   const StageGradients other = llvm::cantFail(fresh.backward({{gy}, {}}, {{}}));
   EXPECT_TRUE(sameBits(one.attributes[0][0], other.attributes[0][0]));
@@ -170,22 +168,22 @@ TEST_F(StageTapeTest, aliasesServeManyTapesUntilOneIsWritten) {
     return Values{at::matmul(in[0].toTensor(), w[0].toTensor().mul_(2))};
   };
   const std::vector<TapedAttribute> written = {{a, 1}};
-  const auto once = std::make_shared<const EnteredWeights>(written, WeightUses::Together);
-  ASSERT_TRUE(once->fits(written, WeightUses::Together));
+  const auto once = std::make_shared<const EnteredWeights>(written);
+  ASSERT_TRUE(once->fits(written));
   llvm::cantFail(StageTape::record({x}, written, once, writes).takeError());
-  EXPECT_FALSE(once->fits(written, WeightUses::Together));
+  EXPECT_FALSE(once->fits(written));
 }
 
 TEST_F(StageTapeTest, whatIsSentKeepsNoGraph) {
   const at::Tensor x = weight({3, 4}), a = weight({4, 4}), b = weight({4, 4}).detach();
-  const StageTape tape = record({x}, {{a, 1}, {b, 1}}, WeightUses::Together, block);
+  const StageTape tape = record({x}, {{a, 1}, {b, 1}}, block);
   EXPECT_TRUE(tape.outputs()[0].toTensor().is_leaf());
   EXPECT_TRUE(tape.outputs()[0].toTensor().requires_grad());
 }
 
 TEST_F(StageTapeTest, aFrozenWeightHasNoGradient) {
   const at::Tensor x = weight({3, 4}), a = weight({4, 4}), b = at::randn({4, 4});
-  StageTape tape = record({x}, {{a, 1}, {b, 1}}, WeightUses::Together, block);
+  StageTape tape = record({x}, {{a, 1}, {b, 1}}, block);
   const StageGradients found = llvm::cantFail(tape.backward({{at::ones({3, 4})}, {}}, {{}}));
   EXPECT_TRUE(found.attributes[0][0].defined());
   EXPECT_FALSE(found.attributes[1][0].defined());
@@ -195,7 +193,7 @@ TEST_F(StageTapeTest, aFrozenWeightHasNoGradient) {
 TEST_F(StageTapeTest, laterStagesGradientsAreTheFirstSummand) {
   const at::Tensor x = weight({1000});
   const at::Tensor third = at::randn({1000}), scale = at::randn({1000});
-  StageTape tape = record({x}, {}, WeightUses::Together, [&](Values in, Values) {
+  StageTape tape = record({x}, {}, [&](Values in, Values) {
     const at::Tensor v = in[0].toTensor();
     return llvm::Expected<Values>(Values{v.mul(scale), v.sin()});
   });
@@ -208,7 +206,7 @@ TEST_F(StageTapeTest, laterStagesGradientsAreTheFirstSummand) {
 /// A gradient that was handed over keeps its strides in the sum, as in the unsplit model.
 TEST_F(StageTapeTest, sumsHaveTheStridesOfTheFirstSummand) {
   const at::Tensor x = weight({3, 4});
-  StageTape tape = record({x}, {}, WeightUses::Together, [](Values in, Values) {
+  StageTape tape = record({x}, {}, [](Values in, Values) {
     return llvm::Expected<Values>(Values{in[0].toTensor().mul(2)});
   });
   std::vector<ValueGradients> later = {{at::randn({4, 3}).t()}};
@@ -221,7 +219,7 @@ TEST_F(StageTapeTest, sumsHaveTheStridesOfTheFirstSummand) {
 TEST_F(StageTapeTest, oneTensorThroughTwoPortsStaysOne) {
   const at::Tensor x = weight({3});
   bool isOne = false;
-  StageTape tape = record({x, x}, {}, WeightUses::Together, [&](Values in, Values) {
+  StageTape tape = record({x, x}, {}, [&](Values in, Values) {
     isOne = in[0].toTensor().is_same(in[1].toTensor());
     return llvm::Expected<Values>(Values{in[0].toTensor().mul(in[1].toTensor())});
   });
@@ -233,7 +231,7 @@ TEST_F(StageTapeTest, oneTensorThroughTwoPortsStaysOne) {
 
 TEST_F(StageTapeTest, whatPassesThroughIsTheTensorThatCame) {
   const at::Tensor x = weight({1000});
-  StageTape tape = record({x}, {}, WeightUses::Together, [](Values in, Values) {
+  StageTape tape = record({x}, {}, [](Values in, Values) {
     const at::Tensor v = in[0].toTensor();
     return llvm::Expected<Values>(Values{v.contiguous(), v.view({10, 100}), v.sin()});
   });
@@ -248,7 +246,7 @@ TEST_F(StageTapeTest, whatPassesThroughIsTheTensorThatCame) {
 
 TEST_F(StageTapeTest, whatIsWrittenIsNotTheTensorThatCame) {
   const at::Tensor x = weight({3});
-  StageTape tape = record({x}, {}, WeightUses::Together, [](Values in, Values) {
+  StageTape tape = record({x}, {}, [](Values in, Values) {
     return llvm::Expected<Values>(Values{in[0].toTensor().mul_(2)});
   });
   EXPECT_FALSE(tape.outputs()[0].toTensor().is_same(x));
@@ -261,9 +259,9 @@ TEST_F(StageTapeTest, whatNobodyElseHoldsLeavesAsAnotherTensor) {
   inputs.emplace_back(weight({3}));
   const c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> came(
       inputs[0].toTensor().getIntrusivePtr());
-  StageTape tape = llvm::cantFail(
-      StageTape::record(std::move(inputs), {}, WeightUses::Together,
-                        [](Values in, Values) { return llvm::Expected<Values>(std::move(in)); }));
+  StageTape tape = llvm::cantFail(StageTape::record(std::move(inputs), {}, [](Values in, Values) {
+    return llvm::Expected<Values>(std::move(in));
+  }));
   EXPECT_TRUE(came.expired());
   EXPECT_TRUE(tape.outputs()[0].toTensor().requires_grad());
   EXPECT_EQ(tape.outputs()[0].toTensor().grad_fn(), nullptr);
@@ -272,7 +270,7 @@ TEST_F(StageTapeTest, whatNobodyElseHoldsLeavesAsAnotherTensor) {
 TEST_F(StageTapeTest, aListOfWeightsIsTheWeights) {
   const at::Tensor a = weight({4, 4}), x = at::randn({2, 4});
   const c10::List<at::Tensor> list({a, a});
-  StageTape tape = record({x}, {{a, 0}, {list, 1}}, WeightUses::Together, [](Values in, Values w) {
+  StageTape tape = record({x}, {{a, 0}, {list, 1}}, [](Values in, Values w) {
     const at::Tensor h = at::matmul(in[0].toTensor(), w[0].toTensorVector()[0]);
     return llvm::Expected<Values>(Values{at::matmul(h, w[0].toTensorVector()[1])});
   });
@@ -282,25 +280,39 @@ TEST_F(StageTapeTest, aListOfWeightsIsTheWeights) {
   EXPECT_FALSE(found.attributes[1][1].defined());
 }
 
-TEST_F(StageTapeTest, twoUsesInARowCanBeSplitADerivedValueCannot) {
-  const at::Tensor x = weight({2, 4}), a = weight({4, 4});
-  auto twice = [](Values in, Values w) {
-    const at::Tensor h = at::tanh(at::matmul(in[0].toTensor(), w[0].toTensor()));
-    return llvm::Expected<Values>(Values{at::matmul(h, w[1].toTensor())});
+/// Each weight has at least three uses, of which one depends on another: in a row, of a value that
+/// is derived from it, in a loop and behind it, by several arguments of one operator.
+TEST_F(StageTapeTest, usesOfAWeightContributeAsInTheUnsplitModel) {
+  const auto run = [](Values in, Values w) -> llvm::Expected<Values> {
+    auto use = [&](size_t i) { return w[i].toTensor(); };
+    at::Tensor h = at::matmul(in[0].toTensor(), use(0));
+    h = at::tanh(at::matmul(h, use(1))).add(at::matmul(h, use(2)));
+    const at::Tensor half = use(3).mul(0.5);
+    for (int round = 0; round < 3; ++round)
+      h = at::tanh(at::matmul(h, half));
+    h = at::matmul(h, use(4));
+    for (int round = 0; round < 2; ++round)
+      h = at::tanh(at::matmul(h, use(5)));
+    h = at::tanh(at::matmul(h, use(6)));
+    return Values{at::addcmul(use(7), use(8), use(9)).mul(h).add(use(9))};
   };
-  auto derived = [](Values in, Values w) {
-    const at::Tensor half = w[0].toTensor().mul(0.5);
-    const at::Tensor h = at::tanh(at::matmul(in[0].toTensor(), half));
-    return llvm::Expected<Values>(Values{at::matmul(h, half)});
-  };
-  EXPECT_EQ(record({x}, {{a, 2}}, WeightUses::Apart, twice).whyWhole(), "");
-  EXPECT_NE(record({x}, {{a, 1}}, WeightUses::Apart, derived).whyWhole(), "");
-
-  StageTape whole = record({x}, {{a, 2}}, WeightUses::Together, twice);
-  StageTape split = record({x}, {{a, 2}}, WeightUses::Apart, twice);
-  const StageGradients expected = llvm::cantFail(whole.backward({{at::ones({2, 4})}}, {{}}));
-  llvm::cantFail(split.inputGradients({{at::ones({2, 4})}}, {{}}).takeError());
-  EXPECT_TRUE(sameBits(llvm::cantFail(split.weightGradients())[0][0], expected.attributes[0][0]));
+  const at::Tensor a = weight({4, 4}), b = weight({4, 4}), c = weight({4, 4}), d = weight({4, 4});
+  const Values plain = {a, a, a, b, b, c, c, d, d, d};
+  const std::vector<TapedAttribute> attributes = {{a, 3}, {b, 2}, {c, 2}, {d, 3}};
+  for (const at::Tensor &x : {weight({4, 4}), at::randn({4, 4})}) {
+    const at::Tensor g = at::randn({4, 4});
+    const auto expected = torch::autograd::grad({llvm::cantFail(run({x}, plain))[0].toTensor()},
+                                                {a, b, c, d}, {g.clone()});
+    StageTape whole = record({x}, attributes, run), split = record({x}, attributes, run);
+    ASSERT_EQ(split.whyWhole(), "");
+    const StageGradients atOnce = llvm::cantFail(whole.backward({{g.clone()}}, {{}}));
+    llvm::cantFail(split.inputGradients({{g.clone()}}, {{}}).takeError());
+    const auto later = llvm::cantFail(split.weightGradients());
+    for (size_t k = 0; k < expected.size(); ++k) {
+      EXPECT_TRUE(sameBits(atOnce.attributes[k][0], expected[k])) << k;
+      EXPECT_TRUE(sameBits(later[k][0], expected[k])) << k;
+    }
+  }
 }
 
 TEST_F(StageTapeTest, withoutGradientsOfInputsWIsTheWholeBackward) {
@@ -312,8 +324,8 @@ TEST_F(StageTapeTest, withoutGradientsOfInputsWIsTheWholeBackward) {
     const at::Tensor u = at::matmul(h, w[1].toTensor());
     return llvm::Expected<Values>(Values{u, at::sin(h).add(u)});
   };
-  StageTape whole = record({x}, {{a, 1}, {b, 1}}, WeightUses::Together, fork);
-  StageTape split = record({x}, {{a, 1}, {b, 1}}, WeightUses::Apart, fork);
+  StageTape whole = record({x}, {{a, 1}, {b, 1}}, fork);
+  StageTape split = record({x}, {{a, 1}, {b, 1}}, fork);
   ASSERT_EQ(split.whyWhole(), "");
   const StageGradients expected = llvm::cantFail(whole.backward({{g0}, {g1}}, {{}}));
   const StageGradients first = llvm::cantFail(split.inputGradients({{g0}, {g1}}, {{}}));
@@ -323,43 +335,35 @@ TEST_F(StageTapeTest, withoutGradientsOfInputsWIsTheWholeBackward) {
   EXPECT_TRUE(sameBits(second[1][0], expected.attributes[1][0]));
 }
 
-/// Three uses in one operator, two names of one tensor in turns, a use that is a result: the engine
-/// adds from the last operator to the first, and in the order of an operator's arguments.
-TEST_F(StageTapeTest, usesContributeInTheEnginesOrder) {
-  const at::Tensor a = weight({4, 4}), b = weight({4, 4}), c = weight({4, 4});
+/// Two names of one tensor, in turns, and a use that is a result.
+TEST_F(StageTapeTest, namesOfOneWeightContributeAsInTheUnsplitModel) {
+  const at::Tensor a = weight({4, 4}), b = weight({4, 4});
   const auto run = [](Values in, Values w) -> llvm::Expected<Values> {
-    at::Tensor h = in[0].toTensor();
-    auto use = [&](size_t i) { return w[i].toTensor(); };
-    h = at::matmul(h, use(6)); // c
-    h = at::addcmul(use(0), use(1), use(2)).mul(h);
-    for (size_t i : {3, 7, 4, 8}) // b and its other name
-      h = at::tanh(at::matmul(h, use(i)));
+    at::Tensor h = at::matmul(in[0].toTensor(), w[2].toTensor());
+    for (size_t i : {0, 3, 1, 4})
+      h = at::tanh(at::matmul(h, w[i].toTensor()));
     return Values{h, w[5]};
   };
-  const std::vector<TapedAttribute> attributes = {{a, 3}, {b, 3}, {c, 1}, {b, 2}};
-  for (const at::Tensor &x : {at::randn({4, 4}), weight({4, 4})}) {
-    std::vector<ValueGradients> ofOutputs[3];
-    const at::Tensor g0 = at::randn({4, 4}), g1 = at::randn({4, 4});
-    for (std::vector<ValueGradients> &each : ofOutputs)
-      each = {{g0.clone()}, {g1.clone()}};
-    StageTape together = record({x}, attributes, WeightUses::Together, run);
-    StageTape apart = record({x}, attributes, WeightUses::Apart, run);
-    StageTape split = record({x}, attributes, WeightUses::Apart, run);
-    const StageGradients expected =
-        llvm::cantFail(together.backward(std::move(ofOutputs[0]), {{}}));
-    const StageGradients whole = llvm::cantFail(apart.backward(std::move(ofOutputs[1]), {{}}));
-    std::vector<ValueGradients> later = whole.attributes;
+  const std::vector<TapedAttribute> attributes = {{a, 2}, {b, 1}, {a, 3}};
+  const at::Tensor g0 = at::randn({4, 4}), g1 = at::randn({4, 4});
+  for (const at::Tensor &x : {weight({4, 4}), at::randn({4, 4})}) {
+    const Values plain = llvm::cantFail(run({x}, {a, a, b, a, a, a}));
+    const auto expected = torch::autograd::grad({plain[0].toTensor(), plain[1].toTensor()}, {a, b},
+                                                {g0.clone(), g1.clone()});
+    StageTape whole = record({x}, attributes, run), split = record({x}, attributes, run);
+    const StageGradients atOnce =
+        llvm::cantFail(whole.backward({{g0.clone()}, {g1.clone()}}, {{}}));
+    EXPECT_TRUE(sameBits(atOnce.attributes[0][0], expected[0]));
+    EXPECT_TRUE(sameBits(atOnce.attributes[1][0], expected[1]));
     if (x.requires_grad()) {
       EXPECT_EQ(split.whyWhole(), "a weight is a result of the stage");
-    } else {
-      ASSERT_EQ(split.whyWhole(), "");
-      llvm::cantFail(split.inputGradients(std::move(ofOutputs[2]), {{}}).takeError());
-      later = llvm::cantFail(split.weightGradients());
+      continue;
     }
-    for (size_t k = 0; k < 3; ++k) {
-      EXPECT_TRUE(sameBits(whole.attributes[k][0], expected.attributes[k][0])) << k;
-      EXPECT_TRUE(sameBits(later[k][0], expected.attributes[k][0])) << k;
-    }
+    ASSERT_EQ(split.whyWhole(), "");
+    llvm::cantFail(split.inputGradients({{g0.clone()}, {g1.clone()}}, {{}}).takeError());
+    const auto later = llvm::cantFail(split.weightGradients());
+    EXPECT_TRUE(sameBits(later[0][0], expected[0]));
+    EXPECT_TRUE(sameBits(later[1][0], expected[1]));
   }
 }
 
@@ -371,8 +375,8 @@ TEST_F(StageTapeTest, anInputThatIsOnlyHandedOnHasItsGradientAfterI) {
     return llvm::Expected<Values>(
         Values{at::matmul(in[0].toTensor().detach(), w[0].toTensor()).sin()});
   };
-  StageTape whole = record({x}, {{a, 1}}, WeightUses::Together, detached);
-  StageTape split = record({x}, {{a, 1}}, WeightUses::Apart, detached);
+  StageTape whole = record({x}, {{a, 1}}, detached);
+  StageTape split = record({x}, {{a, 1}}, detached);
   ASSERT_EQ(split.whyWhole(), "");
   const StageGradients expected = llvm::cantFail(whole.backward({{ofResult}}, {{ofInput}}));
   const StageGradients first = llvm::cantFail(split.inputGradients({{ofResult}}, {{ofInput}}));
@@ -391,8 +395,8 @@ TEST_F(StageTapeTest, gradientsOfSeveralResultsStayApart) {
     const auto [solution, matrix] = at::triangular_solve(in[0].toTensor(), w[0].toTensor());
     return llvm::Expected<Values>(Values{at::tanh(solution), at::sin(matrix)});
   };
-  StageTape whole = record({x}, {{a, 1}}, WeightUses::Together, solve);
-  StageTape split = record({x}, {{a, 1}}, WeightUses::Apart, solve);
+  StageTape whole = record({x}, {{a, 1}}, solve);
+  StageTape split = record({x}, {{a, 1}}, solve);
   ASSERT_EQ(split.whyWhole(), "");
   const StageGradients expected = llvm::cantFail(whole.backward({{gs}, {gm}}, {{}}));
   const StageGradients first = llvm::cantFail(split.inputGradients({{gs}, {gm}}, {{}}));
@@ -423,7 +427,7 @@ TEST_F(StageTapeTest, aFunctionOfALibraryRunsItsBackwardOnce) {
     return Values{LibraryProduct::apply(in[0].toTensor(), w[0].toTensor())};
   };
   const at::Tensor x = weight({3, 4}), a = weight({4, 4}), gy = at::randn({3, 4});
-  StageTape tape = record({x}, {{a, 1}}, WeightUses::Apart, product);
+  StageTape tape = record({x}, {{a, 1}}, product);
   EXPECT_NE(tape.whyWhole().find("LibraryProduct, an autograd function of a library"),
             std::string::npos);
   LibraryProduct::backwards = 0;
@@ -448,7 +452,7 @@ TEST_F(StageTapeTest, aWriteOfAWeightIntoAPartOfAValueIsWhole) {
   for (const StageTape::Run run : {StageTape::Run(scaled), StageTape::Run(replaced)}) {
     const Values plain = llvm::cantFail(run({x}, {a, b}));
     const auto expected = torch::autograd::grad({plain[0].toTensor()}, {x, a, b}, {gy});
-    StageTape tape = record({x}, {{a, 1}, {b, 1}}, WeightUses::Apart, run);
+    StageTape tape = record({x}, {{a, 1}, {b, 1}}, run);
     EXPECT_EQ(tape.whyWhole(), "a write in place into a part of a value gives the gradients of "
                                "weights and of inputs together");
     const StageGradients found = llvm::cantFail(tape.backward({{gy}}, {{}}));
@@ -480,7 +484,7 @@ TEST_F(StageTapeTest, aWriteIntoAPartThatNeedNotBeDividedIsSplit) {
   std::vector<TapedAttribute> attributes;
   for (const at::Tensor &each : w)
     attributes.push_back({each, 1});
-  StageTape tape = record({x}, attributes, WeightUses::Apart, run);
+  StageTape tape = record({x}, attributes, run);
   ASSERT_EQ(tape.whyWhole(), "");
   const StageGradients first = llvm::cantFail(tape.inputGradients({{gy}, {gr}}, {{}}));
   EXPECT_TRUE(sameBits(first.inputs[0][0], expected[0]));
@@ -493,7 +497,7 @@ TEST_F(StageTapeTest, aWriteIntoAPartThatNeedNotBeDividedIsSplit) {
 TEST_F(StageTapeTest, inputGradientsFreeWhatWeightGradientsDoNotNeed) {
   const at::Tensor x = weight({3, 4}), a = weight({4, 4});
   std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>> ofI, ofW;
-  StageTape tape = record({x}, {{a, 1}}, WeightUses::Apart, [&](Values in, Values w) {
+  StageTape tape = record({x}, {{a, 1}}, [&](Values in, Values w) {
     const at::Tensor h = at::tanh(in[0].toTensor()); // the weight's gradient reads it
     const at::Tensor y = at::matmul(h, w[0].toTensor());
     const at::Tensor s = at::sigmoid(y); // only the way to the input reads it
@@ -512,7 +516,7 @@ TEST_F(StageTapeTest, inputGradientsFreeWhatWeightGradientsDoNotNeed) {
 TEST_F(StageTapeTest, aStageMayWriteIntoWhatItReceives) {
   const at::Tensor x = weight({3});
   const at::Tensor sent = x.detach().clone().requires_grad_();
-  StageTape tape = record({sent}, {}, WeightUses::Together, [](Values in, Values) {
+  StageTape tape = record({sent}, {}, [](Values in, Values) {
     return llvm::Expected<Values>(Values{in[0].toTensor().mul_(3)});
   });
   const StageGradients found = llvm::cantFail(tape.backward({{at::ones({3})}}, {{}}));
@@ -525,15 +529,15 @@ TEST_F(StageTapeTest, tapesWithTheMemoryOfEndedOnesGiveTheSameBits) {
   const at::Tensor a = weight({4, 4}), b = weight({4, 4}), gy = at::randn({3, 4});
   const std::vector<TapedAttribute> weights = {{a, 1}, {b, 1}};
   const auto memory = std::make_shared<TapeMemory>();
-  auto shared = [&](const at::Tensor &x, WeightUses uses) {
-    const auto entered = std::make_shared<const EnteredWeights>(weights, uses);
+  auto shared = [&](const at::Tensor &x) {
+    const auto entered = std::make_shared<const EnteredWeights>(weights);
     return llvm::cantFail(StageTape::record({x}, weights, entered, block, memory));
   };
   for (int round = 0; round < 3; ++round) {
     const at::Tensor x = weight({3, 4}), y = weight({3, 4}), z = at::randn({3, 4});
-    StageTape whole = shared(x, WeightUses::Together);
-    std::optional<StageTape> split = shared(y, WeightUses::Apart);
-    StageTape frozen = shared(z, WeightUses::Together); // its input has no gradient
+    StageTape whole = shared(x);
+    std::optional<StageTape> split = shared(y);
+    StageTape frozen = shared(z); // its input has no gradient
     ASSERT_EQ(split->whyWhole(), "");
     const StageGradients toInput = llvm::cantFail(split->inputGradients({{gy}, {}}, {{}}));
     const StageGradients ofFrozen = llvm::cantFail(frozen.backward({{gy}, {}}, {{}}));
@@ -541,7 +545,7 @@ TEST_F(StageTapeTest, tapesWithTheMemoryOfEndedOnesGiveTheSameBits) {
     split.reset();
     const StageGradients ofWhole = llvm::cantFail(whole.backward({{gy}, {}}, {{}}));
     auto expected = [&](const at::Tensor &input) {
-      StageTape fresh = record({input}, weights, WeightUses::Together, block);
+      StageTape fresh = record({input}, weights, block);
       return llvm::cantFail(fresh.backward({{gy}, {}}, {{}}));
     };
     const StageGradients ofX = expected(x), ofY = expected(y), ofZ = expected(z);
@@ -559,7 +563,7 @@ TEST_F(StageTapeTest, tapesWithTheMemoryOfEndedOnesGiveTheSameBits) {
 TEST_F(StageTapeTest, theMemoryOfEndedTapesHoldsNoTensor) {
   const at::Tensor a = weight({4, 4});
   const std::vector<TapedAttribute> weights = {{a, 1}};
-  const auto entered = std::make_shared<const EnteredWeights>(weights, WeightUses::Apart);
+  const auto entered = std::make_shared<const EnteredWeights>(weights);
   const auto memory = std::make_shared<TapeMemory>();
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> made;
   auto note = [&](const at::Tensor &tensor) {
@@ -597,7 +601,7 @@ TEST_F(StageTapeTest, theMemoryOfEndedTapesHoldsNoTensor) {
 TEST_F(StageTapeTest, aHookOnAnInputEndsWithItsTape) {
   const at::Tensor a = weight({4, 4}), gy = at::ones({3, 4});
   const std::vector<TapedAttribute> weights = {{a, 1}};
-  const auto entered = std::make_shared<const EnteredWeights>(weights, WeightUses::Together);
+  const auto entered = std::make_shared<const EnteredWeights>(weights);
   const auto memory = std::make_shared<TapeMemory>();
   size_t calls = 0;
   auto backwardOf = [&](bool hooks) {
