@@ -562,10 +562,12 @@ class TrainRuns(e2e.Case):
 
         self.saved(Normed, torch.randn(7, 6), torch.randn(7, 3))
         for parts, index in ((7, 0), (4, 3)):
-            self.refused(USAGE, [f"error: step 1: expected at least 2 samples, got 1: micro-batch {index}: ValueError: Expected more than 1 value per channel when "
-                                 "training, got input size [1, 16]", "called with x: float32[1,6], y: float32[1,3]",
-                                 "help: choose the batch and --microbatches so that each micro-batch has at least 2 samples"], "pipe-run", "m.pt", "--train",
-                         "--inputs", "batch.pt", "--microbatches", parts)
+            for what, running in (("m.pt", ""), ("m.pipe", "running the stage: ")):
+                said = self.refused(USAGE, [f"micro-batch {index}: {running}ValueError: Expected more than 1 value per channel when training, got input size [1, 16]",
+                                            "called with x: float32[1,6], y: float32[1,3]",
+                                            "help: choose the batch and --microbatches so that each micro-batch has at least 2 samples"],
+                                    "pipe-run", what, "--train", "--inputs", "batch.pt", "--microbatches", parts)
+                self.assertTrue(said.err.startswith("error: step 1: expected at least 2 samples, got 1: "), said.err)
         self.pipec(0, "pipe-run", "m.pt", "--train", "--inputs", "batch.pt", "--microbatches", 3)
 
     def testATableOfActions(self):
