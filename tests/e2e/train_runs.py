@@ -585,11 +585,12 @@ class TrainRuns(e2e.Case):
         # A table with a mistake is a wrong option; a file that is no table is unreadable.
         for text, code, problem in (("0F0,0F0,0B0\n1F0,1B0\n2F0,2B0\n3F0,3B0\n", USAGE, "0F0 appears twice"), ("0B0,0F0\n1F0,1B0\n", USAGE, "0B0 precedes its forward"),
                                     ("0F0,0B0,0R0\n1F0,1B0\n2F0,2B0\n3F0,3B0\n", USAGE, "rank 0, action 2: 0R0 follows its backward"),
+                                    ("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n2F0,2F1,2B0,2B1\n3F0,3F1,3B0,3B1\n", USAGE, "deadlock: rank 0"),
                                     ("0F0,0B0,0F9223372036854775807\n", UNREADABLE, "expected a stage and a micro-batch below 1048576"),
                                     ("stage,time\n", UNREADABLE, 'action "stage"'), ("", UNREADABLE, "wrong.csv is empty")):
             Path("wrong.csv").write_text(text, encoding="utf-8")
-            self.refused(code, ["--schedule", problem], "pipe-run", pipe, "--train", "--inputs", batch, "--schedule", "wrong.csv")
-            self.refused(code, ["--schedule", problem], "pipe-compile", model, "--train", "--inputs", batch, "--schedule", "wrong.csv", "-o", "wrong.pipe", "--cost",
+            self.refused(code, ["error: --schedule", problem], "pipe-run", pipe, "--train", "--inputs", batch, "--schedule", "wrong.csv")
+            self.refused(code, ["error: --schedule", problem], "pipe-compile", model, "--train", "--inputs", batch, "--schedule", "wrong.csv", "-o", "wrong.pipe", "--cost",
                          "analytic")
 
     def testTablesOfAllLayouts(self):
