@@ -78,10 +78,10 @@ public:
 
   /// The pipeline of a point. A stage keeps the values that its operators' backwards need, and its
   /// received values; with recompute only the latter. I leaves what W needs. Operators to which no
-  /// received value leads run backward in W, as in a run, unless they stand between two results; if no
-  /// received value leads to a result, as in stage 0, all do.
-  /// A rank permanently holds its weights, their gradients and the optimizer's states, its own copy
-  /// of shared weights or the received ones, and room for the largest result and its gradient.
+  /// received value leads run backward in W, as in a run, unless they stand between two results; if
+  /// no received value leads to a result, as in stage 0, all do. A rank permanently holds its
+  /// weights, their gradients and the optimizer's states, its own copy of shared weights or the
+  /// received ones, and room for the largest result and its gradient.
   StagedWork workOf(const TrainingPoint &point) const;
 
   /// Per rank: the memory that every schedule of the work needs, with any recompute. It is the

@@ -67,9 +67,9 @@ llvm::Expected<SourceTrainer> SourceTrainer::load(SourceCopies &source) {
 llvm::Expected<SourceStep> SourceTrainer::run(const Signature &signature,
                                               std::vector<c10::IValue> inputs, size_t loss,
                                               const at::Tensor &scale) {
-  llvm::Expected<c10::IValue> ran =
-      guardTorch(ExitCode::Usage, "running the model",
-                 [&] { return runMethod(impl_->module, signature.method, inputs); });
+  llvm::Expected<c10::IValue> ran = guardTorch(ExitCode::Usage, "running the model", [&] {
+    return runMethod(impl_->module, signature.method, inputs);
+  });
   if (!ran)
     return withArguments(ran.takeError(), signature, inputs);
   c10::IValue result = std::move(*ran);

@@ -299,12 +299,12 @@ TEST(Generators, namesAreFound) {
 }
 
 TEST(Generators, sayOnHowManyRanksTheStagesAre) {
-  EXPECT_TRUE(failedWith(
-      namedSchedule("zb-v", 3, 1, 4), ExitCode::Usage,
-      "--schedule: zb-v: expected 2 stages per rank, got 3 (3 stages on 1 rank)"));
-  EXPECT_TRUE(failedWith(
-      namedSchedule("1f1b", 4, 2, 4), ExitCode::Usage,
-      "--schedule: 1f1b: expected 1 stage per rank, got 2 (4 stages on 2 ranks)"));
+  EXPECT_TRUE(
+      failedWith(namedSchedule("zb-v", 3, 1, 4), ExitCode::Usage,
+                 "--schedule: zb-v: expected 2 stages per rank, got 3 (3 stages on 1 rank)"));
+  EXPECT_TRUE(
+      failedWith(namedSchedule("1f1b", 4, 2, 4), ExitCode::Usage,
+                 "--schedule: 1f1b: expected 1 stage per rank, got 2 (4 stages on 2 ranks)"));
 }
 
 TEST(TableCheck, refusesWhatIsNoSchedule) {
