@@ -35,8 +35,8 @@ llvm::Error explainUnknownSizes(llvm::Error error, const Signature &signature) {
   return makeError(text.code, text.message, text.help);
 }
 
-/// A micro-batch may have fewer samples than the model accepts. New stages run, because the
-/// pipeline's hold the state of the failed call.
+/// A micro-batch may have fewer samples than the model accepts, as for a batch norm in training. New
+/// stages run, because the pipeline's hold the state of the failed step.
 llvm::Error explainMicroBatch(llvm::Error error, const Artifact &artifact, const Values &called) {
   std::optional<SerialStages> files;
   auto run = [&](std::vector<Values> calls) -> llvm::Expected<Values> {
@@ -103,7 +103,7 @@ llvm::Error Pipeline::Impl::runStep(const std::vector<c10::IValue> &inputs) {
   const std::vector<c10::IValue> &called = microBatch ? core->data.inputs[*microBatch] : inputs;
   llvm::Error error = withArguments(makeError(first.code, first.message, first.help),
                                     artifact.plan.signature, called);
-  if (microBatch)
+  if (microBatch && core->training) // the runs would delay what follows a failed inference
     error = explainMicroBatch(std::move(error), artifact, called);
   return explainUnknownSizes(std::move(error), artifact.plan.signature);
 }
