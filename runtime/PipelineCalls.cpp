@@ -35,8 +35,8 @@ llvm::Error explainUnknownSizes(llvm::Error error, const Signature &signature) {
   return makeError(text.code, text.message, text.help);
 }
 
-/// A micro-batch may have fewer samples than the model accepts, as for a batch norm in training. New
-/// stages run, because the pipeline's hold the state of the failed step.
+/// A micro-batch may have fewer samples than the model accepts, as for a batch norm in training.
+/// New stages run, because the pipeline's hold the state of the failed step.
 llvm::Error explainMicroBatch(llvm::Error error, const Artifact &artifact, const Values &called) {
   std::optional<SerialStages> files;
   auto run = [&](std::vector<Values> calls) -> llvm::Expected<Values> {
