@@ -1,10 +1,13 @@
 // One call of a pipeline: the batch is cut, all ranks run, the times are measured, and after a
 // failure the state from before the call is restored.
 #include "ir/TorchError.h"
+#include "ir/artifact/SerialRunner.h"
+#include "ir/batch/FixedBatch.h"
 #include "ir/batch/MicroBatchNumber.h"
 #include "ir/support/Try.h"
 #include "ir/values/ArgumentText.h"
 #include "runtime/PipelineImpl.h"
+#include "runtime/SameDraws.h"
 
 #include <algorithm>
 #include <chrono>
@@ -30,6 +33,26 @@ llvm::Error explainUnknownSizes(llvm::Error error, const Signature &signature) {
     text.help = "if the model accepts these inputs, compile it again with them as --inputs, so "
                 "that the artifact knows its sizes";
   return makeError(text.code, text.message, text.help);
+}
+
+/// A micro-batch may have fewer samples than the model accepts, as for a batch norm in training.
+/// New stages run, because the pipeline's hold the state of the failed step.
+llvm::Error explainMicroBatch(llvm::Error error, const Artifact &artifact, const Values &called) {
+  std::optional<SerialStages> files;
+  auto run = [&](std::vector<Values> calls) -> llvm::Expected<Values> {
+    if (!files)
+      files = TRY(SerialStages::load(artifact.directory, artifact.plan));
+    std::vector<StageModule> stages = TRY(files->copy());
+    SerialRunner runner(artifact.plan, std::move(stages));
+    const SameDraws draws;
+    Values results;
+    for (Values &call : calls) {
+      SerialRunner::Result result = TRY(runner.run(std::move(call)));
+      results.emplace_back(c10::ivalue::Tuple::create(std::move(result.leaves)));
+    }
+    return results;
+  };
+  return explainFewSamples(std::move(error), artifact.plan.signature, called, run);
 }
 
 } // namespace
@@ -72,13 +95,17 @@ llvm::Error Pipeline::Impl::runStep(const std::vector<c10::IValue> &inputs) {
   threads->run(runRanks, failedYet, kGrace);
   if (!failedYet())
     return llvm::Error::success();
-  std::lock_guard<std::mutex> lock(core->mutex);
-  const Signature &signature = core->artifact.plan.signature;
-  const ErrorText &first = *core->firstError;
-  const auto &called = core->failedMicroBatch ? core->data.inputs[*core->failedMicroBatch] : inputs;
-  return explainUnknownSizes(
-      withArguments(makeError(first.code, first.message, first.help), signature, called),
-      signature);
+  const Artifact &artifact = core->artifact;
+  std::unique_lock<std::mutex> lock(core->mutex);
+  const ErrorText first = *core->firstError;
+  const std::optional<int64_t> microBatch = core->failedMicroBatch;
+  lock.unlock();
+  const std::vector<c10::IValue> &called = microBatch ? core->data.inputs[*microBatch] : inputs;
+  llvm::Error error = withArguments(makeError(first.code, first.message, first.help),
+                                    artifact.plan.signature, called);
+  if (microBatch && core->training) // the runs would delay what follows a failed inference
+    error = explainMicroBatch(std::move(error), artifact, called);
+  return explainUnknownSizes(std::move(error), artifact.plan.signature);
 }
 
 /// The calling thread waits for all devices, and they for what it has begun on them.

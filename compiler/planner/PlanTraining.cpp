@@ -295,9 +295,11 @@ llvm::Expected<PlannedTraining> planTraining(const CostTable &table, const Train
     plan.fixedBytes.push_back(best.work->fixed(r));
   if (wishes.table)
     TRY(takeTable(*wishes.table, *best.work, plan));
-  const SimulatedRun run = TRY(layOut(plan));
+  llvm::Expected<SimulatedRun> run = layOut(plan);
+  if (!run)
+    return wishes.table ? withContext(run.takeError(), "--schedule") : run.takeError();
   if (wishes.table)
-    TRY(countTable(wishes.memoryLimit, run, plan));
+    TRY(countTable(wishes.memoryLimit, *run, plan));
   plan.timing.peakBytes = plan.peakBytes;
   return plan;
 }

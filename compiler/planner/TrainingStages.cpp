@@ -88,11 +88,31 @@ bool TrainingStages::isMadeFor(size_t end, size_t op) const {
          readers_[op].back() >= end;
 }
 
+/// Whether a result of the stage leads to a value with a gradient that it received. A result that
+/// nothing reads may be the loss.
+bool TrainingStages::leadsToReceived(size_t begin, size_t end) const {
+  if (begin == 0)
+    return false;
+  const std::vector<CostRow> &rows = problem_.table.rows;
+  std::vector<bool> leads(end - begin, false);
+  for (size_t i = begin; i < end; ++i) {
+    for (uint32_t maker : rows[i].reads)
+      if (hasGradient_[maker] && rows[maker].outputBytes > 0 &&
+          (maker < begin || leads[maker - begin]))
+        leads[i - begin] = true;
+    if (leads[i - begin] && (readers_[i].empty() || isMadeFor(end, i)))
+      return true;
+  }
+  return false;
+}
+
 /// I walks from the stage's results to the values with gradients that it received, and between its
 /// results (SplitWalk). It leaves each gradient at which the rest of the walk begins, which is W's.
+/// If it comes to no received value, W is the whole backward.
 TrainingStages::BackwardParts TrainingStages::partsOf(size_t begin, size_t end) const {
   const std::vector<CostRow> &rows = problem_.table.rows;
   BackwardParts parts;
+  const bool isSplit = leadsToReceived(begin, end);
   std::vector<bool> isOnWay(end - begin, false);
   std::set<uint32_t> again; // received values that the table counts for an earlier stage
   for (size_t i = begin; i < end; ++i) {
@@ -103,7 +123,8 @@ TrainingStages::BackwardParts TrainingStages::partsOf(size_t begin, size_t end) 
         parts.pendingBytes += rows[maker].outputBytes;
       if (!hasGradient_[maker] || rows[maker].outputBytes == 0)
         continue;
-      const bool leads = maker < begin || isOnWay[maker - begin] || isMadeFor(end, maker);
+      const bool leads =
+          isSplit && (maker < begin || isOnWay[maker - begin] || isMadeFor(end, maker));
       isOnWay[i - begin] = isOnWay[i - begin] || leads;
       readsRest = readsRest || !leads;
     }

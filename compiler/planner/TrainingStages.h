@@ -78,9 +78,10 @@ public:
 
   /// The pipeline of a point. A stage keeps the values that its operators' backwards need, and its
   /// received values; with recompute only the latter. I leaves what W needs. Operators to which no
-  /// received value leads run backward in W, as in a run: in stage 0 that is the whole backward.
-  /// A rank permanently holds its weights, their gradients and the optimizer's states, its own copy
-  /// of shared weights or the received ones, and room for the largest result and its gradient.
+  /// received value leads run backward in W, as in a run, unless they stand between two results; if
+  /// no received value leads to a result, as in stage 0, all do. A rank permanently holds its
+  /// weights, their gradients and the optimizer's states, its own copy of shared weights or the
+  /// received ones, and room for the largest result and its gradient.
   StagedWork workOf(const TrainingPoint &point) const;
 
   /// Per rank: the memory that every schedule of the work needs, with any recompute. It is the
@@ -93,6 +94,7 @@ private:
     int64_t inputGradNs = 0, weightGradNs = 0, pendingBytes = 0;
   };
   BackwardParts partsOf(size_t begin, size_t end) const;
+  bool leadsToReceived(size_t begin, size_t end) const;
   bool isMadeFor(size_t end, size_t op) const;
   void addShared(const TrainingPoint &point, const std::vector<uint32_t> &stageOf, StagedWork &work,
                  std::vector<int64_t> &trained) const;

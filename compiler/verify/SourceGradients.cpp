@@ -9,6 +9,7 @@
 #include "ir/batch/MicroBatch.h"
 #include "ir/batch/discovery/ResultSnapshots.h"
 #include "ir/support/Try.h"
+#include "ir/values/ArgumentText.h"
 #include "ir/values/MapTensors.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -66,9 +67,13 @@ llvm::Expected<SourceTrainer> SourceTrainer::load(SourceCopies &source) {
 llvm::Expected<SourceStep> SourceTrainer::run(const Signature &signature,
                                               std::vector<c10::IValue> inputs, size_t loss,
                                               const at::Tensor &scale) {
-  c10::IValue result = TRY(guardTorch(ExitCode::Usage, "running the model", [&] {
-    return runMethod(impl_->module, signature.method, std::move(inputs));
-  }));
+  llvm::Expected<c10::IValue> ran = guardTorch(ExitCode::Usage, "running the model", [&] {
+    return runMethod(impl_->module, signature.method, inputs);
+  });
+  if (!ran)
+    return withArguments(ran.takeError(), signature, inputs);
+  c10::IValue result = std::move(*ran);
+  inputs.clear();
   const std::vector<c10::IValue> leaves = TRY(flattenOutputs(signature, result));
   SourceStep step;
   llvm::Error failed = guardTorchVoid(ExitCode::Usage, "the model's backward", [&] {

@@ -33,7 +33,8 @@ public:
   ~SourceTrainer();
 
   /// Forward, and back from output leaf `loss` with `scale`. Grad mode and optimiser flag are the
-  /// calling thread's. Errors: Usage with LibTorch's message.
+  /// calling thread's. Errors: Usage with LibTorch's message, from the forward also with the
+  /// arguments and what an author can do.
   llvm::Expected<SourceStep> run(const Signature &signature, std::vector<c10::IValue> inputs,
                                  size_t loss, const at::Tensor &scale);
 

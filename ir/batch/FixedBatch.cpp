@@ -120,6 +120,21 @@ std::string contradiction(int64_t samples, int64_t batch, int64_t given, const S
   return "";
 }
 
+/// Whether a few samples more are enough, as for a batch norm, which needs more than one value per
+/// channel. `takes`: whether the model runs with so many samples; it does not with `batch`.
+bool isTooSmall(int64_t batch, llvm::function_ref<bool(int64_t)> takes) {
+  return batch >= 1 && batch < kMostFewSamples && takes(batch + 1) && takes(batch + 2) &&
+         !takes(batch - 1);
+}
+
+llvm::Error tooFewSamples(const ErrorText &text, int64_t batch) {
+  const std::string least = counted(static_cast<size_t>(batch + 1), "sample");
+  return makeError(
+      text.code, fmt::format("expected at least {}, got {}: {}", least, batch, text.message),
+      fmt::format("choose the batch and --microbatches so that each micro-batch has at least {}",
+                  least));
+}
+
 } // namespace
 
 /// Dimensions of the batch's size beside the one that is cut, as in "dimension 1 of adj", and the
@@ -206,15 +221,8 @@ llvm::Error explainFixedBatch(llvm::Error error, Signature signature,
   auto takes = [&](int64_t samples) {
     return samples >= 1 && runsWith(samples, batch, signature, inputs, run);
   };
-  // As in a batch norm, which needs more than one value per channel.
-  if (batch >= 1 && batch < kMostFewSamples && takes(batch + 1) && takes(batch + 2) &&
-      !takes(batch - 1)) {
-    const std::string least = counted(static_cast<size_t>(batch + 1), "sample");
-    return makeError(
-        text.code, fmt::format("expected at least {}, got {}: {}", least, batch, text.message),
-        fmt::format("choose the batch and --microbatches so that each micro-batch has at least {}",
-                    least));
-  }
+  if (isTooSmall(batch, takes))
+    return tooFewSamples(text, batch);
   size_t trials = 0;
   for (int64_t samples : numbersIn(text.message)) {
     if (batch < 1 || samples < 1 || samples == batch || batch / samples > kMostParts ||
@@ -246,6 +254,20 @@ llvm::Error explainFixedBatch(llvm::Error error, Signature signature,
         fmt::format("pass batches of {}; {}", samples, howToFreeBatch()));
   }
   return unchanged();
+}
+
+llvm::Error explainFewSamples(llvm::Error error, const Signature &signature,
+                              llvm::ArrayRef<c10::IValue> inputs, ModelRunner run) {
+  if (!error)
+    return llvm::Error::success();
+  const ErrorText text = describe(std::move(error));
+  const int64_t batch = batchSizeOr(0, signature, inputs);
+  auto takes = [&](int64_t samples) {
+    return samples >= 1 && runsWith(samples, batch, signature, inputs, run);
+  };
+  if (text.code == ExitCode::Usage && isTooSmall(batch, takes) && !takes(batch))
+    return tooFewSamples(text, batch);
+  return makeError(text.code, text.message, text.help);
 }
 
 } // namespace pipec

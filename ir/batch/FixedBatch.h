@@ -36,4 +36,10 @@ llvm::Error explainFixedBatch(llvm::Error error, Signature signature,
                               const std::vector<bool> &batchDimGiven, ModelRunner run,
                               llvm::ArrayRef<c10::IValue> whole = {});
 
+/// Of these reasons only that the batch is too small, for a model whose `signature` says how
+/// `inputs` are cut. `error` may come from something else than the forward: the reason is given
+/// only if `run` refuses `inputs`, too.
+llvm::Error explainFewSamples(llvm::Error error, const Signature &signature,
+                              llvm::ArrayRef<c10::IValue> inputs, ModelRunner run);
+
 } // namespace pipec

@@ -2,6 +2,7 @@
 
 #include "ir/schedule/Generators.h"
 #include "ir/support/Error.h"
+#include "ir/support/Words.h"
 
 namespace pipec {
 
@@ -36,8 +37,13 @@ llvm::Expected<PlacedSchedule> namedSchedule(llvm::StringRef name, size_t stages
   request.memoryLimit = static_cast<int64_t>(2 * stages);
   request.costs.latency = 1;
   llvm::Expected<Schedule> schedule = makeSchedule(*generator, request);
-  if (!schedule)
-    return withContext(schedule.takeError(), "--schedule " + name.str());
+  if (!schedule) { // the message begins with the name
+    const ErrorText text = describe(schedule.takeError());
+    return makeError(text.code,
+                     fmt::format("--schedule: {} ({} on {})", text.message,
+                                 counted(stages, "stage"), counted(ranks, "rank")),
+                     text.help);
+  }
   return PlacedSchedule{std::move(*schedule),
                         rankOfStages(generator->placement, ranks, request.chunks), ranks};
 }

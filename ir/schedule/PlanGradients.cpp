@@ -12,16 +12,10 @@ bool carriesGradient(const Plan &plan, const Channel &channel) {
 }
 
 bool isAllInW(const Plan &plan, size_t stage) {
-  const bool receives = llvm::any_of(plan.channels, [&](const Channel &channel) {
+  return llvm::none_of(plan.channels, [&](const Channel &channel) {
     return channel.kind == Channel::Kind::Activation && carriesGradient(plan, channel) &&
            llvm::any_of(channel.to, [&](const PortRef &to) { return to.stage == stage; });
   });
-  const auto mayHaveGradient = [&](const StageOutput &output) {
-    return !output.leaves.empty() || llvm::any_of(output.channels, [&](size_t channel) {
-      return carriesGradient(plan, plan.channels[channel]);
-    });
-  };
-  return !receives && llvm::count_if(plan.stages[stage].outputs, mayHaveGradient) <= 1;
 }
 
 int64_t receivedGradientBytes(const Plan &plan, size_t stage) {

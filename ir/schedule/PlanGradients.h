@@ -9,7 +9,7 @@ namespace pipec {
 /// whether the channel carries a tensor.
 bool carriesGradient(const Plan &plan, const Channel &channel);
 /// Whether I of the stage does nothing and W is its whole backward, if it is split: no value that
-/// it receives has a gradient, and it has one result that may have one.
+/// it receives has a gradient.
 bool isAllInW(const Plan &plan, size_t stage);
 /// Bytes of the gradients that come back for the stage's results: those of one result are added up.
 int64_t receivedGradientBytes(const Plan &plan, size_t stage);

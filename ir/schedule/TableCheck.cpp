@@ -105,6 +105,8 @@ private:
           return bad(here() + " precedes its forward");
         if (piece == W && !(pieces & I))
           return bad(here() + " precedes its input gradient");
+        if (piece == R && (pieces & (B | I)))
+          return bad(here() + " follows its backward");
         if ((piece == B && (pieces & (I | W))) || ((piece & (I | W)) && (pieces & B)))
           return bad(here() + ": the backward is whole (B) or in two pieces (I, W), got both");
         pieces |= piece;

@@ -106,6 +106,8 @@ class Cases(Recorded):
     def testUsage(self):
         self.refused(USAGE, "--inputs", "pipe-compile", e2e.MODELS / "mlp.pt", "--stages", 2, "-o", "never.pipe", "--record-case", "never.case")
         self.refused(USAGE, "--dry-run", "pipe-compile", *MLP, "-o", "never.pipe", "--record-case", "never.case", "--dry-run")
+        self.refused(USAGE, "--record-case: expected a compile for inference, got --train", "pipe-compile", *MLP, "-o", "never.pipe", "--record-case", "never.case",
+                     "--train")
         self.assertFalse(Path("never.case").exists() or Path("never.pipe").exists())
 
     def testDamagedCases(self):

@@ -47,6 +47,12 @@ class WritesIntoAPart(Squares):
         return first.mean() + self.b(x).pow(2).mean() + second.mean()
 
 
+class WritesAWeight(Squares):
+    def forward(self, x):
+        self.b.weight.mul_(0.9)
+        return self.b(torch.tanh(self.a(x))).pow(2).mean()
+
+
 class WritesOverOneOfTwo(Squares):
     def forward(self, x):
         x = torch.tanh(x)
@@ -541,6 +547,12 @@ class NextSteps(Messages):
         # What PyTorch refuses in the forward already.
         self.refused(USAGE, ["modified inplace", "help: the model writes where gradients do not allow it: write into a copy"],
                      "pipe-run", self.save(WritesIntoAPart), "--train", "--inputs", "up.pt", "--microbatches", 2)
+        weight = self.save(WritesAWeight)
+        for where, command in (("--train: running the model", ["pipe-compile", weight, "--train", "--stages", 2, "--inputs", "up.pt"]),
+                               ("step 1: micro-batch 0", ["pipe-run", weight, "--train", "--inputs", "up.pt", "--microbatches", 2])):
+            with self.subTest(command=command[0]):
+                self.refused(USAGE, [f"error: {where}: RuntimeError: a leaf Variable that requires grad is being used in an in-place operation", "called with x: float32[",
+                                     "help: the model writes where gradients do not allow it: write into a copy"], *command)
         # The branch that the example takes has a derivative.
         torch.save((-torch.ones(4, 8),), "down.pt")
         for schedule, part in (("1f1b", ""), ("zb-h1", " to the inputs")):

@@ -562,10 +562,12 @@ class TrainRuns(e2e.Case):
 
         self.saved(Normed, torch.randn(7, 6), torch.randn(7, 3))
         for parts, index in ((7, 0), (4, 3)):
-            self.refused(USAGE, [f"error: step 1: expected at least 2 samples, got 1: micro-batch {index}: ValueError: Expected more than 1 value per channel when "
-                                 "training, got input size [1, 16]", "called with x: float32[1,6], y: float32[1,3]",
-                                 "help: choose the batch and --microbatches so that each micro-batch has at least 2 samples"], "pipe-run", "m.pt", "--train",
-                         "--inputs", "batch.pt", "--microbatches", parts)
+            for what, running in (("m.pt", ""), ("m.pipe", "running the stage: ")):
+                said = self.refused(USAGE, [f"micro-batch {index}: {running}ValueError: Expected more than 1 value per channel when training, got input size [1, 16]",
+                                            "called with x: float32[1,6], y: float32[1,3]",
+                                            "help: choose the batch and --microbatches so that each micro-batch has at least 2 samples"],
+                                    "pipe-run", what, "--train", "--inputs", "batch.pt", "--microbatches", parts)
+                self.assertTrue(said.err.startswith("error: step 1: expected at least 2 samples, got 1: "), said.err)
         self.pipec(0, "pipe-run", "m.pt", "--train", "--inputs", "batch.pt", "--microbatches", 3)
 
     def testATableOfActions(self):
@@ -582,11 +584,13 @@ class TrainRuns(e2e.Case):
         self.refused(USAGE, "expected a table of 4 stages, got 3", "pipe-run", pipe, "--train", "--inputs", batch, "--schedule", "three.csv")
         # A table with a mistake is a wrong option; a file that is no table is unreadable.
         for text, code, problem in (("0F0,0F0,0B0\n1F0,1B0\n2F0,2B0\n3F0,3B0\n", USAGE, "0F0 appears twice"), ("0B0,0F0\n1F0,1B0\n", USAGE, "0B0 precedes its forward"),
+                                    ("0F0,0B0,0R0\n1F0,1B0\n2F0,2B0\n3F0,3B0\n", USAGE, "rank 0, action 2: 0R0 follows its backward"),
+                                    ("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n2F0,2F1,2B0,2B1\n3F0,3F1,3B0,3B1\n", USAGE, "deadlock: rank 0"),
                                     ("0F0,0B0,0F9223372036854775807\n", UNREADABLE, "expected a stage and a micro-batch below 1048576"),
                                     ("stage,time\n", UNREADABLE, 'action "stage"'), ("", UNREADABLE, "wrong.csv is empty")):
             Path("wrong.csv").write_text(text, encoding="utf-8")
-            self.refused(code, ["--schedule", problem], "pipe-run", pipe, "--train", "--inputs", batch, "--schedule", "wrong.csv")
-            self.refused(code, ["--schedule", problem], "pipe-compile", model, "--train", "--inputs", batch, "--schedule", "wrong.csv", "-o", "wrong.pipe", "--cost",
+            self.refused(code, ["error: --schedule", problem], "pipe-run", pipe, "--train", "--inputs", batch, "--schedule", "wrong.csv")
+            self.refused(code, ["error: --schedule", problem], "pipe-compile", model, "--train", "--inputs", batch, "--schedule", "wrong.csv", "-o", "wrong.pipe", "--cost",
                          "analytic")
 
     def testTablesOfAllLayouts(self):

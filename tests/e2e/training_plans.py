@@ -44,6 +44,19 @@ class Scale(torch.nn.Module):
         return torch.tanh(x @ weight) + x @ weight.t()
 
 
+class Skips(torch.nn.Module):
+    """Two results of the layers before c are read behind it."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = (torch.nn.Linear(64, 64) for _ in range(3))
+
+    def forward(self, x):
+        first = torch.tanh(self.a(x))
+        second = torch.tanh(self.b(first))
+        return (self.c(second) + first).pow(2).mean()
+
+
 class Scaled(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -204,6 +217,27 @@ class TrainingPlans(e2e.Case):
         Path("scaled.pipe/plan.json").write_text(json.dumps(document))
         damage.manifest(Path("scaled.pipe"))
         again = json.loads(self.pipec(0, "pipe-inspect", "scaled.pipe", "--json").out)["training"]
+        for key in ("step_ms", "activation_peaks"):
+            self.assertEqual(again[key], shown[key], key)
+
+    def testTwoResultsOfTheFirstStage(self):
+        """It receives no value with a gradient, so W is its whole backward, although one result leads to the other."""
+        torch.jit.script(Skips()).save("skips.pt")
+        torch.save((torch.randn(16, 64),), "skips.inputs.pt")
+        document = self.compiled("skips.pt", "skips.pipe", "--train", "--at", "c", "--inputs", "skips.inputs.pt", "--cost", "analytic", "--schedule", "zb-h1",
+                                 "--microbatches", 4)
+        first = document["training"]["costs"][0]
+        results = [channel["tensor"]["bytes"] for channel in document["channels"]]
+        self.assertEqual(len(results), 2)
+        self.assertEqual((first["input_grad_ns"], first["pending_bytes"]), (0, first["kept_bytes"] + sum(results)))
+        shown = json.loads(self.pipec(0, "pipe-inspect", "skips.pipe", "--json").out)["training"]
+        # A plan that has times at I is read as this one.
+        del first["pending_bytes"]
+        first["input_grad_ns"] = 1000
+        first["weight_grad_ns"] -= 1000
+        Path("skips.pipe/plan.json").write_text(json.dumps(document))
+        damage.manifest(Path("skips.pipe"))
+        again = json.loads(self.pipec(0, "pipe-inspect", "skips.pipe", "--json").out)["training"]
         for key in ("step_ms", "activation_peaks"):
             self.assertEqual(again[key], shown[key], key)
 

@@ -298,6 +298,15 @@ TEST(Generators, namesAreFound) {
   EXPECT_EQ(asNamedInTable("Zb-H3"), "Zb-H3");
 }
 
+TEST(Generators, sayOnHowManyRanksTheStagesAre) {
+  EXPECT_TRUE(
+      failedWith(namedSchedule("zb-v", 3, 1, 4), ExitCode::Usage,
+                 "--schedule: zb-v: expected 2 stages per rank, got 3 (3 stages on 1 rank)"));
+  EXPECT_TRUE(
+      failedWith(namedSchedule("1f1b", 4, 2, 4), ExitCode::Usage,
+                 "--schedule: 1f1b: expected 1 stage per rank, got 2 (4 stages on 2 ranks)"));
+}
+
 TEST(TableCheck, refusesWhatIsNoSchedule) {
   const std::pair<const char *, const char *> tables[] = {
       {"0F0,1B0\n1F0,0B0\n", "rank 0, action 1: 1B0 precedes its forward"},
@@ -308,6 +317,8 @@ TEST(TableCheck, refusesWhatIsNoSchedule) {
        "0B0: the backward is whole (B) or in two pieces (I, W), got both"},
       {"0F0,0W0,0I0\n1F0,1I0,1W0\n", "0W0 precedes its input gradient"},
       {"0F0,0I0\n1F0,1I0,1W0\n", "0W0 is missing"},
+      {"0F0,0B0,0R0\n1F0,1B0\n", "rank 0, action 2: 0R0 follows its backward"},
+      {"0F0,0I0,0R0,0W0\n1F0,1B0\n", "rank 0, action 2: 0R0 follows its backward"},
       {"0F0,0B0,1F0\n1B0\n", "1B0: stage 1 is on rank 0"},
       {"0F0,0SEND_F0,0F1,0RECV_B0,0B0,0RECV_B1,0B1\n1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,"
        "1SEND_B1\n",

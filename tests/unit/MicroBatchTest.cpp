@@ -569,6 +569,32 @@ TEST(FixedBatch, IsBlamedOnlyWhereEverySampleRuns) {
   EXPECT_EQ(explained(at::arange(4), table), "index 3 is out of bounds with size 3");
 }
 
+TEST(FixedBatch, FewSamplesAreBlamedOnlyIfTheForwardRefusesThem) {
+  Signature signature = signatureWith({input("x"), input("table")}, 1);
+  signature.inputs[0].batchDim = 0;
+  auto explain = [&](int64_t samples, int64_t least, ExitCode code) {
+    auto run = [&](std::vector<Values> calls) -> llvm::Expected<Values> {
+      EXPECT_EQ(calls.back()[1].toTensor().size(0), 3); // is not cut
+      if (calls.back()[0].toTensor().size(0) < least)
+        return makeError(ExitCode::Usage, "few");
+      return Values{calls.back()[0]};
+    };
+    return describe(explainFewSamples(makeError(code, "few", "as it was"), signature,
+                                      {at::ones({samples, 5}), at::ones({3})}, run));
+  };
+  const ErrorText found = explain(1, 2, ExitCode::Usage);
+  EXPECT_EQ(found.message, "expected at least 2 samples, got 1: few");
+  EXPECT_EQ(found.help,
+            "choose the batch and --microbatches so that each micro-batch has at least 2 samples");
+  EXPECT_EQ(explain(3, 4, ExitCode::Usage).message, "expected at least 4 samples, got 3: few");
+  // Too few by more than one; not refused by the forward; another kind of failure.
+  for (const ErrorText &other : {explain(1, 4, ExitCode::Usage), explain(1, 0, ExitCode::Usage),
+                                 explain(1, 2, ExitCode::Internal)}) {
+    EXPECT_EQ(other.message, "few");
+    EXPECT_EQ(other.help, "as it was");
+  }
+}
+
 TEST(FixedBatch, InputsThatContradictEachOtherAreNamed) {
   auto explain = [](const Values &inputs, llvm::function_ref<bool(const Values &)> accepts) {
     auto run = [&](std::vector<Values> calls) -> llvm::Expected<Values> {

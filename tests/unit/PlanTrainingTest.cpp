@@ -207,15 +207,42 @@ TEST(PlanTraining, TheFirstStageRunsBackwardInW) {
   EXPECT_EQ(costs()[0].freedByWeightGrad(), 3 * 50'000 + 1000);
   EXPECT_EQ(costs()[1].inputGrad, 300'000);
   EXPECT_EQ(costs()[1].weightGrad, 300'000);
-  // A later stage receives the second operator's value, too: I walks from one result to the other.
+  // A later stage receives the second operator's value, too.
   problem.table.rows[4].reads = {1, 3};
-  EXPECT_EQ(costs()[0].inputGrad, 100'000);
-  EXPECT_EQ(costs()[0].weightGrad, 400'000);
+  EXPECT_EQ(costs()[0].inputGrad, 0);
+  EXPECT_EQ(costs()[0].weightGrad, 500'000);
+  EXPECT_EQ(costs()[0].freedByWeightGrad(), 3 * 50'000 + 2 * 1000);
   // In stage 1 the fourth operator has a weight of its own, and reads nothing.
   problem.table.rows[4].reads = {2, 3};
   problem.table.rows[3].reads = {};
   EXPECT_EQ(costs()[1].inputGrad, 200'000);
   EXPECT_EQ(costs()[1].weightGrad, 400'000);
+}
+
+/// As a run does (SplitWalk), but only if a result leads to a received value with a gradient.
+TEST(PlanTraining, IWalksFromOneResultToTheOther) {
+  TrainingProblem problem;
+  problem.table = evenTable(9);
+  problem.ranks = 3;
+  problem.cluster = defaultCluster(3);
+  TrainingPoint point;
+  point.boundaries = {3, 6};
+  auto costs = [&] { return TrainingStages(problem).workOf(point).costs.stages[1]; };
+  // The fourth operator reads its weight only. The fifth reads it, and the last stage does.
+  problem.table.rows[3].reads = {};
+  problem.table.rows[7].reads = {3, 6};
+  problem.table.rows[5].reads = {2, 4};
+  EXPECT_EQ(costs().inputGrad, 200'000);
+  EXPECT_EQ(costs().weightGrad, 400'000);
+  problem.table.rows[5].reads = {4}; // nothing is received
+  EXPECT_EQ(costs().inputGrad, 0);
+  EXPECT_EQ(costs().weightGrad, 600'000);
+  // What the stage receives has no gradient.
+  for (size_t i = 0; i < 3; ++i)
+    problem.table.rows[i].trainedBytes = 0;
+  problem.table.rows[5].reads = {2, 4};
+  EXPECT_EQ(costs().inputGrad, 0);
+  EXPECT_EQ(costs().weightGrad, 600'000);
 }
 
 /// What the table says of operators on the way of I; all that F kept of the others.
