@@ -32,18 +32,6 @@ class Counts(torch.nn.Module):
         return self.third(x)
 
 
-class Scale(torch.nn.Module):
-    """Two products read one value that is derived from a weight: its backward cannot be split."""
-
-    def __init__(self):
-        super().__init__()
-        self.weight, self.scale = torch.nn.Parameter(torch.randn(64, 64) / 9), torch.nn.Parameter(torch.ones(64))
-
-    def forward(self, x):
-        weight = self.weight * self.scale
-        return torch.tanh(x @ weight) + x @ weight.t()
-
-
 class Skips(torch.nn.Module):
     """Two results of the layers before c are read behind it."""
 
@@ -57,10 +45,21 @@ class Skips(torch.nn.Module):
         return (self.c(second) + first).pow(2).mean()
 
 
-class Scaled(torch.nn.Module):
+class Normed(torch.nn.Module):
+    """LibTorch's group norm gives the gradients of its weights and of its input together: a backward that cannot be split."""
+
     def __init__(self):
         super().__init__()
-        self.a, self.b, self.c = torch.nn.Linear(64, 64), Scale(), Scale()
+        self.linear, self.norm = torch.nn.Linear(64, 64), torch.nn.GroupNorm(4, 64)
+
+    def forward(self, x):
+        return torch.tanh(self.norm(self.linear(x))) + x
+
+
+class Norms(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = torch.nn.Linear(64, 64), Normed(), Normed()
 
     def forward(self, x):
         return self.c(self.b(torch.tanh(self.a(x)))).square().mean()
@@ -188,11 +187,11 @@ class TrainingPlans(e2e.Case):
 
     def testAStageThatCannotBeSplit(self):
         """The plan counts its whole backward at I, and so do its expectation and every schedule that pipe-inspect is given."""
-        torch.jit.script(Scaled()).save("scaled.pt")
-        torch.save((torch.randn(16, 64),), "scaled.inputs.pt")
-        report = json.loads(self.pipec(0, "pipe-compile", "scaled.pt", "--train", "--at", "b,c", "--inputs", "scaled.inputs.pt", "--cost", "analytic", "--schedule", "zb-h1",
-                                       "--microbatches", 4, "-o", "scaled.pipe", "--json").out)
-        training = e2e.plan("scaled.pipe")["training"]
+        torch.jit.script(Norms()).save("norms.pt")
+        torch.save((torch.randn(16, 64),), "norms.inputs.pt")
+        report = json.loads(self.pipec(0, "pipe-compile", "norms.pt", "--train", "--at", "b,c", "--inputs", "norms.inputs.pt", "--cost", "analytic", "--schedule", "zb-h1",
+                                       "--microbatches", 4, "-o", "norms.pipe", "--json").out)
+        training = e2e.plan("norms.pipe")["training"]
         self.assertEqual([bool(why) for why in training["why_whole"]], [False, True, True])
         for stage, (why, costs) in enumerate(zip(training["why_whole"], training["costs"])):
             self.assertEqual(costs["weight_grad_ns"] == 0, bool(why), stage)
@@ -200,13 +199,13 @@ class TrainingPlans(e2e.Case):
         # Stage 0 receives no value with a gradient: its I does nothing, and the gradient of its result waits for W.
         first = training["costs"][0]
         self.assertEqual(first["input_grad_ns"], 0)
-        self.assertEqual(first["pending_bytes"], first["kept_bytes"] + e2e.plan("scaled.pipe")["channels"][0]["tensor"]["bytes"])
+        self.assertEqual(first["pending_bytes"], first["kept_bytes"] + e2e.plan("norms.pipe")["channels"][0]["tensor"]["bytes"])
         planned = report["prediction"]["stages"]
         self.assertEqual([stage["weight_grad_ms"] == 0 for stage in planned], [False, True, True])
-        shown = json.loads(self.pipec(0, "pipe-inspect", "scaled.pipe", "--json").out)["training"]
+        shown = json.loads(self.pipec(0, "pipe-inspect", "norms.pipe", "--json").out)["training"]
         self.assertTrue(abs(shown["step_ms"] / report["prediction"]["step_ms"] - 1) < 0.01, f"{shown['step_ms']} {report['prediction']['step_ms']}")
         # A plan that keeps the two parts of such a stage apart is read as this one, and so is one that has times at I of stage 0, as older ones have.
-        document = e2e.plan("scaled.pipe")
+        document = e2e.plan("norms.pipe")
         first = document["training"]["costs"][0]
         del first["pending_bytes"]
         first["input_grad_ns"] = 1000
@@ -214,9 +213,9 @@ class TrainingPlans(e2e.Case):
         for costs in document["training"]["costs"][1:]:
             costs["weight_grad_ns"], costs["freed_by_input_grad_bytes"] = 1000, 0
             costs["input_grad_ns"] -= 1000
-        Path("scaled.pipe/plan.json").write_text(json.dumps(document))
-        damage.manifest(Path("scaled.pipe"))
-        again = json.loads(self.pipec(0, "pipe-inspect", "scaled.pipe", "--json").out)["training"]
+        Path("norms.pipe/plan.json").write_text(json.dumps(document))
+        damage.manifest(Path("norms.pipe"))
+        again = json.loads(self.pipec(0, "pipe-inspect", "norms.pipe", "--json").out)["training"]
         for key in ("step_ms", "activation_peaks"):
             self.assertEqual(again[key], shown[key], key)
 
