@@ -11,6 +11,7 @@
 #include "ir/support/Try.h"
 #include "ir/support/WriteFile.h"
 #include "ir/torchfile/JoinLoss.h"
+#include "ir/torchfile/TorchFile.h"
 
 #include <filesystem>
 #include <unistd.h>
@@ -107,16 +108,20 @@ llvm::Expected<Result> compileInto(const std::string &path, const CompileOptions
   return Result{std::move(run.report()), std::move(writer)};
 }
 
-/// How the artifact was compiled. The plan names the method of a joined model only.
-llvm::Expected<CompileOptions> optionsFor(const Plan &plan, const InternalOptions &internal) {
+/// How the artifact was compiled from the file. The plan names a method and does not say whether
+/// --loss made it. If the file has a method of this name, it did not.
+llvm::Expected<CompileOptions> optionsFor(const std::string &path, const Plan &plan,
+                                          const InternalOptions &internal) {
   CompileOptions options = optionsOf(plan);
-  const bool isJoined = plan.signature.method == kLossMethod;
+  const torch::jit::Module model = TRY(loadMapped(path));
+  const bool isJoined = plan.signature.method == nameOfJoinedMethod(model);
   if (isJoined && internal.loss.empty())
     return makeError(ExitCode::Usage,
                      fmt::format("expected the loss that the compile joined to the model (method "
                                  "{}), got none",
-                                 kLossMethod),
-                     "pass --loss with the file that pipe-compile --loss was given");
+                                 plan.signature.method),
+                     "pass --loss with the file that pipe-compile --loss was given, or a model "
+                     "with this method");
   if (!isJoined && !internal.loss.empty())
     return makeError(ExitCode::Usage,
                      "--loss: expected an artifact with a joined loss, got one of method " +
@@ -180,7 +185,7 @@ llvm::Error compareEvaluation(const std::string &path, const Artifact &training,
   std::optional<Artifact> artifact = TRY(evaluationOf(training));
   if (!artifact)
     return llvm::Error::success();
-  CompileOptions options = TRY(optionsFor(artifact->plan, internal));
+  CompileOptions options = TRY(optionsFor(path, artifact->plan, internal));
   options.evaluation = true;
   std::vector<Finding> found;
   if (llvm::Error error = compareSource(path, *artifact, options, found))
@@ -232,7 +237,7 @@ llvm::Error Compiler::trace(const CompileOptions &options, const std::string &di
 
 llvm::Expected<std::vector<Finding>> Compiler::compareWith(const std::string &artifact) {
   Artifact opened = TRY(openArtifact(artifact));
-  const CompileOptions options = TRY(optionsFor(opened.plan, impl_->internal));
+  const CompileOptions options = TRY(optionsFor(impl_->path, opened.plan, impl_->internal));
   std::vector<Finding> findings;
   TRY(guardTorchError(ExitCode::Internal, "comparing with the model", [&] {
     if (llvm::Error failed = compareSource(impl_->path, opened, options, findings))

@@ -18,7 +18,6 @@
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "ir/text/CanonicalText.h"
-#include "ir/torchfile/JoinLoss.h"
 #include "ir/values/ArgumentText.h"
 #include "ir/values/BindArguments.h"
 #include "ir/values/DescribedArguments.h"
@@ -121,8 +120,7 @@ llvm::Expected<Model> FrontEnd::flatten(PassContext &context) {
   context.trains = options_.mode == Mode::Train;
   TRY(checkNames(options_));
   phases_.begin("reading the model");
-  Model imported =
-      TRY(importModel(path_, options_.loss.empty() ? options_.method : kLossMethod, sourceMode()));
+  Model imported = TRY(importModel(path_, options_.method, sourceMode()));
   imported.mode = options_.mode;
   phases_.end("import");
   phases_.begin("normalising the model");
@@ -141,7 +139,7 @@ llvm::Expected<std::vector<c10::IValue>> FrontEnd::exampleInputs(const Model &mo
     return std::vector<c10::IValue>{};
   auto bind = [&](const Arguments &arguments) -> llvm::Expected<std::vector<c10::IValue>> {
     if (arguments.positional.size() > model.signature.inputs.size())
-      return withContext(tooManyArguments(model, arguments), inputs);
+      return withContext(tooManyArguments(model, arguments, options_), inputs);
     auto values = bindArguments(model.signature, argumentTypes(model), arguments);
     if (values || options_.loss.empty())
       return values;

@@ -30,13 +30,14 @@ namespace pipec {
 
 llvm::Expected<Model> importModel(const std::string &path, const std::string &method,
                                   const SourceMode &mode) {
-  torch::jit::Module module = TRY(loadJoined(path, mode));
-  torch::jit::Method found = TRY(methodOf(module, path, method));
-  return guardTorch(ExitCode::Unreadable, path + ": LibTorch cannot read method " + method, [&] {
+  const SourceModule source = TRY(loadJoined(path, mode));
+  const std::string &name = source.loss ? source.loss->method : method;
+  torch::jit::Method found = TRY(methodOf(source.module, path, name));
+  return guardTorch(ExitCode::Unreadable, path + ": LibTorch cannot read method " + name, [&] {
     Model model;
     model.graph = torch::jit::toGraphFunction(found.function()).graph()->copy();
-    model.signature = signatureOf(found.function().getSchema(), method);
-    model.self = module._ivalue();
+    model.signature = signatureOf(found.function().getSchema(), name);
+    model.self = source.module._ivalue();
     return model;
   });
 }

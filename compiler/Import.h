@@ -20,8 +20,9 @@ int64_t countElements(llvm::ArrayRef<c10::IValue> inputs);
 /// Of several calls.
 int64_t countElementsOfCalls(llvm::ArrayRef<std::vector<c10::IValue>> calls);
 
-/// Maps `path`, copies the graph of `method` and reads its signature. Nothing is inlined; the model
-/// holds the module object, as loadJoined() reads it. Errors: IO, Unreadable (with the existing
+/// Maps `path`, copies the graph of `method` and reads its signature. With a loss in `mode`, it
+/// takes the method that joins the two instead. Nothing is inlined; the model holds the module
+/// object, as loadJoined() reads it. Errors: IO, Unreadable (with the existing
 /// methods if `method` does not exist); those of joinLoss.
 llvm::Expected<Model> importModel(const std::string &path, const std::string &method,
                                   const SourceMode &mode = SourceMode());

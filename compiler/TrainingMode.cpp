@@ -2,7 +2,6 @@
 
 #include "ir/TorchError.h"
 #include "ir/support/Try.h"
-#include "ir/torchfile/JoinLoss.h"
 
 namespace pipec {
 
@@ -10,7 +9,7 @@ llvm::Expected<TrainingModules> trainingModulesOf(SourceCopies &source, const st
                                                   const std::string &method) {
   torch::jit::Module module = TRY(source.next(Prints::Removed));
   return guardTorch(ExitCode::Unreadable, path + ": reading training flags",
-                    [&] { return trainingModulesWithLoss(module, method); });
+                    [&] { return trainingModulesWithLoss(module, method, source.joinedLoss()); });
 }
 
 } // namespace pipec

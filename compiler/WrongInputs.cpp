@@ -3,7 +3,6 @@
 #include "compiler/Import.h"
 #include "ir/batch/TensorSpecs.h"
 #include "ir/support/Try.h"
-#include "ir/torchfile/JoinLoss.h"
 #include "ir/torchfile/TorchFile.h"
 #include "ir/values/ArgumentText.h"
 
@@ -33,11 +32,11 @@ std::string dtypeOfWeights(const Model &model) {
 
 } // namespace
 
-llvm::Error tooManyArguments(const Model &model, const Arguments &arguments) {
+llvm::Error tooManyArguments(const Model &model, const Arguments &arguments,
+                             const CompileOptions &options) {
   ErrorText text =
       describe(bindArguments(model.signature, argumentTypes(model), arguments).takeError());
-  if (arguments.positional.size() == model.signature.inputs.size() + 1 &&
-      model.signature.method != kLossMethod)
+  if (arguments.positional.size() == model.signature.inputs.size() + 1 && options.loss.empty())
     text.help = "if the last one is the targets of a loss, pass --train --loss LOSS.pt";
   return makeError(text.code, text.message, text.help);
 }

@@ -8,8 +8,10 @@
 
 namespace pipec {
 
-/// The error of inputs for a model that takes fewer. The targets of a loss may be among them.
-llvm::Error tooManyArguments(const Model &model, const Arguments &arguments);
+/// The error of inputs for a model that takes fewer. The targets of a loss may be among them, which
+/// `options` lack.
+llvm::Error tooManyArguments(const Model &model, const Arguments &arguments,
+                             const CompileOptions &options);
 
 /// Adds a help to an error of running the model on an input whose dtype is not that of the weights.
 llvm::Error withDtypeHelp(llvm::Error error, const Model &model, const Values &inputs);

@@ -12,8 +12,8 @@ namespace pipec {
 /// has them, or set for the whole model. The modules in keepEval and their submodules then have the
 /// flag off.
 ///
-/// A loss in a separate file is joined to a method of the model. The result is compiled or run
-/// under the name kLossMethod of ir/torchfile/JoinLoss.h.
+/// A loss in a separate file is joined to a method of the model. What is compiled or run is then
+/// the method that joinLoss() makes, see ir/torchfile/JoinLoss.h.
 struct SourceMode {
   std::optional<bool> training;
   std::vector<std::string> keepEval;

@@ -210,10 +210,10 @@ llvm::Error compareArguments(const Signature &training, const Signature &evaluat
   return makeError(ExitCode::Usage,
                    "the artifact for evaluations: expected " + textOf(training) + ", got " +
                        textOf(evaluation),
-                   training.method == evaluation.method ? "compile both from the same file"
-                   : training.method == "forward_with_loss"
-                       ? "compile it with --infer and the --loss of the training"
-                       : "compile both from the same file and method");
+                   training.method == evaluation.method
+                       ? "compile both from the same file"
+                       : "compile it from the same file, with --infer and the --method and --loss "
+                         "of the training");
 }
 
 /// The leaf of the loss in eval mode, if the model returns it there.

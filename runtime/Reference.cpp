@@ -31,7 +31,11 @@ llvm::Expected<Reference> Reference::load(const std::string &path,
   impl->threads = options.threads > 0 ? options.threads : defaultThreads(1);
   impl->device = TRY(makeDevice(options.device));
   impl->stream = impl->device->addStream();
-  impl->module = TRY(impl->freshModule());
+  SourceModule source = TRY(impl->freshSource());
+  impl->module = std::move(source.module);
+  impl->loss = std::move(source.loss);
+  if (impl->loss)
+    impl->options.method = impl->loss->method;
   TRY(impl->readSignature());
   return Reference(std::move(impl));
 }

@@ -16,7 +16,7 @@ namespace pipec {
 struct BatchParts; // ir/batch/BatchSplit.h
 
 struct ReferenceOptions {
-  std::string method = "forward";
+  std::string method = "forward"; // with a loss in `mode`, the method that joins the two instead
   int64_t microBatches = 1;
   int threads = 0; // intra-op threads; 0: all cores
   std::string device = "cpu";

@@ -15,7 +15,6 @@
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Try.h"
-#include "ir/torchfile/JoinLoss.h"
 #include "ir/values/ArgumentText.h"
 #include "runtime/ReferenceImpl.h"
 #include "runtime/ThreadSettings.h"
@@ -66,7 +65,7 @@ llvm::Expected<BatchDiscovery> Reference::Impl::discover(Signature &of,
   how.writesState = [this] { return wrote; };
   how.trains = training != nullptr;
   how.norms = TRY(guardTorch(ExitCode::Internal, path + ": reading training flags", [&] {
-    return trainingModulesWithLoss(*module, options.method).norms();
+    return trainingModulesWithLoss(*module, options.method, loss).norms();
   }));
   how.trustsSizes = anyNodeInside(*module, mayRunForEverAtOtherSizes);
   auto runEach = [this](std::vector<std::vector<Values>> experiments, const RunRules &rules,

@@ -9,7 +9,6 @@
 #include "ir/batch/MicroBatch.h"
 #include "ir/graph/Dropout.h"
 #include "ir/support/Try.h"
-#include "ir/torchfile/JoinLoss.h"
 #include "ir/torchfile/TorchFile.h"
 #include "ir/values/MapTensors.h"
 #include "runtime/RandomKey.h"
@@ -82,15 +81,20 @@ void moveTo(jit::Module &module, const c10::Device &device) {
 
 } // namespace
 
-llvm::Expected<jit::Module> Reference::Impl::freshModule() const {
-  llvm::Expected<jit::Module> loaded = loadSource(path, options.mode);
+llvm::Expected<SourceModule> Reference::Impl::freshSource() const {
+  llvm::Expected<SourceModule> loaded = loadSource(path, options.mode);
   if (!loaded || device->where().is_cpu())
     return loaded;
   if (llvm::Error error =
           guardTorchVoid(ExitCode::Other, path + ": moving to device " + device->name(),
-                         [&] { moveTo(*loaded, device->where()); }))
+                         [&] { moveTo(loaded->module, device->where()); }))
     return error;
   return loaded;
+}
+
+llvm::Expected<jit::Module> Reference::Impl::freshModule() const {
+  SourceModule source = TRY(freshSource());
+  return std::move(source.module);
 }
 
 llvm::Error Reference::Impl::readSignature() {
@@ -182,8 +186,8 @@ llvm::Error Reference::Impl::noteTrainingMode() {
   if (calls > 0 || training || options.mode.training == true)
     return llvm::Error::success();
   return guardTorchVoid(ExitCode::Internal, path + ": reading training flags", [&] {
-    for (std::string &note :
-         trainingModulesWithLoss(*module, options.method).notes("--infer runs them in eval mode"))
+    for (std::string &note : trainingModulesWithLoss(*module, options.method, loss)
+                                 .notes("--infer runs them in eval mode"))
       notes.push_back(std::move(note));
   });
 }

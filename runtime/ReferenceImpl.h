@@ -3,6 +3,7 @@
 
 #include "ir/batch/BatchSplit.h"
 #include "ir/batch/discovery/Discovery.h"
+#include "ir/torchfile/JoinLoss.h"
 #include "llvm/ADT/STLExtras.h"
 #include "runtime/Device.h"
 #include "runtime/Reference.h"
@@ -31,6 +32,7 @@ struct Reference::Impl {
   size_t stream = 0;
   int threads = 1;
   std::optional<jit::Module> module;
+  std::optional<JoinedLoss> loss; // that the module is joined with
   bool draws = false;
   bool keepsState = false;       // may write its attributes
   bool writesParameters = false; // as a model that moves its target network
@@ -49,6 +51,7 @@ struct Reference::Impl {
   std::shared_ptr<Reference> evaluation;       // the model in eval mode; null: not evaluated yet
 
   // ReferenceImpl.cpp
+  llvm::Expected<SourceModule> freshSource() const;
   llvm::Expected<jit::Module> freshModule() const;
   llvm::Error readSignature();
   llvm::Expected<c10::IValue> run(jit::Module &on, std::vector<c10::IValue> inputs,

@@ -73,13 +73,24 @@ std::string nameOfJoinedLoss(const jit::Module &model) {
   return name;
 }
 
-llvm::Error joinLoss(jit::Module &model, const std::string &method, jit::Module loss) {
+std::string nameOfJoinedMethod(const jit::Module &model) {
+  const auto unit = model._ivalue()->compilation_unit();
+  std::string name = "forward_with_loss";
+  // Static methods and hooks are functions of the class, too.
+  while (unit->find_function(c10::QualifiedName(*model.type()->name(), name)) ||
+         model.hasattr(name))
+    name += '_';
+  return name;
+}
+
+llvm::Expected<JoinedLoss> joinLoss(jit::Module &model, const std::string &method,
+                                    jit::Module loss) {
   const c10::FunctionSchema &ofModel = model.get_method(method).function().getSchema();
   const c10::FunctionSchema &ofLoss = loss.get_method("forward").function().getSchema();
   const auto taken = llvm::ArrayRef<c10::Argument>(ofLoss.arguments()).drop_front(); // self
   std::vector<c10::TypePtr> results = TRY(takenApart(ofModel.returns()[0].type(), taken));
-  const std::string name = nameOfJoinedLoss(model);
-  model.register_module(name, loss);
+  const JoinedLoss joined{nameOfJoinedMethod(model), method, nameOfJoinedLoss(model)};
+  model.register_module(joined.submodule, loss);
   const std::vector<c10::Argument> arguments =
       joinedArguments(ofModel.arguments(), taken.drop_front(results.size()));
 
@@ -99,7 +110,7 @@ llvm::Error joinLoss(jit::Module &model, const std::string &method, jit::Module 
   std::shared_ptr<jit::Graph> body =
       jit::toGraphFunction(loss.get_method("forward").function()).graph()->copy();
   jit::Inline(*body);
-  std::vector<jit::Value *> passed = {graph->insertGetAttr(self, name)};
+  std::vector<jit::Value *> passed = {graph->insertGetAttr(self, joined.submodule)};
   if (results.size() == 1) {
     passed.push_back(call->output());
   } else {
@@ -112,25 +123,21 @@ llvm::Error joinLoss(jit::Module &model, const std::string &method, jit::Module 
 
   auto unit = model._ivalue()->compilation_unit();
   jit::Function *function = unit->create_function(
-      c10::QualifiedName(*model.type()->name(), kLossMethod), std::move(graph));
-  function->setSchema(c10::FunctionSchema(kLossMethod, "", arguments,
+      c10::QualifiedName(*model.type()->name(), joined.method), std::move(graph));
+  function->setSchema(c10::FunctionSchema(joined.method, "", arguments,
                                           {c10::Argument("", ofLoss.returns()[0].type())}));
   model.type()->addMethod(function);
-  return llvm::Error::success();
+  return joined;
 }
 
 /// The body of the loss is pasted, so that its nodes do not know their modules. The classes of the
 /// model and of the loss do.
-TrainingModules trainingModulesWithLoss(const jit::Module &model, const std::string &method) {
-  if (method != kLossMethod)
+TrainingModules trainingModulesWithLoss(const jit::Module &model, const std::string &method,
+                                        const std::optional<JoinedLoss> &loss) {
+  if (!loss)
     return trainingModules(model, method);
-  const std::shared_ptr<jit::Graph> joined =
-      jit::toGraphFunction(model.get_method(method).function()).graph();
-  const auto first = joined->nodes().begin();
-  const jit::Node *call = *first, *loss = *std::next(first); // as joinLoss() makes them
-  const std::string &name = loss->s(c10::attr::name);
-  TrainingModules found = trainingModules(model, call->s(c10::attr::name));
-  found.add(trainingModules(model.attr(name).toModule(), "forward", name));
+  TrainingModules found = trainingModules(model, loss->ofModel);
+  found.add(trainingModules(model.attr(loss->submodule).toModule(), "forward", loss->submodule));
   return found;
 }
 

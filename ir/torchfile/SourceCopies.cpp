@@ -8,17 +8,24 @@
 
 namespace pipec {
 
-llvm::Expected<torch::jit::Module> SourceCopies::read() const {
-  torch::jit::Module module = TRY(loadSource(path_, mode_));
+llvm::Expected<SourceModule> SourceCopies::read() const {
+  SourceModule source = TRY(loadSource(path_, mode_));
   if (dropsNothing_)
-    pipec::turnOffDropout(module);
-  return module;
+    pipec::turnOffDropout(source.module);
+  return source;
+}
+
+std::optional<JoinedLoss> SourceCopies::joinedLoss() {
+  const std::lock_guard lock(mutex_);
+  return loss_;
 }
 
 llvm::Expected<torch::jit::Module> SourceCopies::next(Prints prints) {
   std::unique_lock lock(mutex_);
   if (!isShared_) {
-    torch::jit::Module module = TRY(read());
+    SourceModule source = TRY(read());
+    loss_ = std::move(source.loss);
+    torch::jit::Module module = std::move(source.module);
     if (prints == Prints::Kept && anyNodeInside(module, isPrint))
       return module;
     removePrints(module);
@@ -30,9 +37,9 @@ llvm::Expected<torch::jit::Module> SourceCopies::next(Prints prints) {
   lock.unlock();
   if (*isShared_)
     return copyOf(*original_);
-  torch::jit::Module module = TRY(read());
-  removePrints(module);
-  return module;
+  SourceModule source = TRY(read());
+  removePrints(source.module);
+  return std::move(source.module);
 }
 
 } // namespace pipec

@@ -3,6 +3,7 @@
 
 #include "ir/SourceMode.h"
 #include "ir/support/Error.h"
+#include "ir/torchfile/JoinLoss.h"
 
 #include <torch/csrc/jit/api/module.h>
 
@@ -30,8 +31,11 @@ public:
   /// and copyOf.
   llvm::Expected<torch::jit::Module> next(Prints prints);
 
+  /// The loss in each of them. Call it after a next().
+  std::optional<JoinedLoss> joinedLoss();
+
 private:
-  llvm::Expected<torch::jit::Module> read() const;
+  llvm::Expected<SourceModule> read() const;
 
   std::string path_;
   SourceMode mode_;
@@ -39,6 +43,7 @@ private:
   std::mutex mutex_;
   std::optional<bool> isShared_;               // once a model without prints was read
   std::optional<torch::jit::Module> original_; // of the copies; never runs
+  std::optional<JoinedLoss> loss_;
 };
 
 } // namespace pipec

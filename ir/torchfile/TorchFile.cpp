@@ -265,36 +265,44 @@ void removePrints(const jit::Module &module) {
       removePrints(graphFunction->graph()->block());
 }
 
-static llvm::Error addLoss(jit::Module &module, const std::string &path, const SourceMode &mode) {
+static llvm::Expected<JoinedLoss> addLoss(jit::Module &module, const std::string &path,
+                                          const SourceMode &mode) {
   llvm::Expected<jit::Module> loss = loadMapped(mode.loss);
   if (!loss)
     return withContext(loss.takeError(), "--loss");
   jit::Method method = TRY(methodOf(module, path, mode.lossMethod));
   if (llvm::Expected<jit::Method> forward = methodOf(*loss, mode.loss, "forward"); !forward)
     return withContext(forward.takeError(), "--loss");
-  return guardTorchError(ExitCode::Unreadable, "--loss " + mode.loss,
-                         [&] { return joinLoss(module, mode.lossMethod, *loss); });
+  JoinedLoss joined;
+  auto join = [&]() -> llvm::Error {
+    joined = TRY(joinLoss(module, mode.lossMethod, *loss));
+    return llvm::Error::success();
+  };
+  TRY(guardTorchError(ExitCode::Unreadable, "--loss " + mode.loss, join));
+  return joined;
 }
 
-llvm::Expected<jit::Module> loadJoined(const std::string &path, const SourceMode &mode) {
-  jit::Module module = TRY(loadMapped(path));
+llvm::Expected<SourceModule> loadJoined(const std::string &path, const SourceMode &mode) {
+  SourceModule source;
+  source.module = TRY(loadMapped(path));
   if (!mode.loss.empty())
-    TRY(addLoss(module, path, mode));
+    source.loss = TRY(addLoss(source.module, path, mode));
   if (mode.training == true)
     TRY(guardTorchVoid(ExitCode::Unreadable, path + ": setting what is trained",
-                       [&] { trainOnlyParameters(module); }));
-  return module;
+                       [&] { trainOnlyParameters(source.module); }));
+  return source;
 }
 
-llvm::Expected<jit::Module> loadSource(const std::string &path, const SourceMode &mode) {
-  jit::Module module = TRY(loadJoined(path, mode));
+llvm::Expected<SourceModule> loadSource(const std::string &path, const SourceMode &mode) {
+  SourceModule source = TRY(loadJoined(path, mode));
   TRY(guardTorchError(ExitCode::Unreadable, path + ": setting training flags", [&] {
-    for (jit::Function *function : module._ivalue()->compilation_unit()->get_functions())
+    const auto unit = source.module._ivalue()->compilation_unit();
+    for (jit::Function *function : unit->get_functions())
       if (auto *graphFunction = jit::tryToGraphFunction(*function))
         insertLstmStateChecks(graphFunction->graph()->block());
-    return setMode(module, mode);
+    return setMode(source.module, mode);
   }));
-  return module;
+  return source;
 }
 
 } // namespace pipec

@@ -3,6 +3,7 @@
 
 #include "ir/SourceMode.h"
 #include "ir/support/Error.h"
+#include "ir/torchfile/JoinLoss.h"
 
 #include <torch/csrc/jit/api/module.h>
 
@@ -25,11 +26,11 @@ void removePrints(const torch::jit::Module &module);
 
 /// loadMapped, with the loss of `mode` joined. In training mode only parameters require gradients.
 /// Errors: those of loadMapped, methodOf and joinLoss.
-llvm::Expected<torch::jit::Module> loadJoined(const std::string &path, const SourceMode &mode);
+llvm::Expected<SourceModule> loadJoined(const std::string &path, const SourceMode &mode);
 
 /// loadJoined with the training flags of `mode` set, and with these checks. Errors: those of
 /// loadJoined; Usage for a name of keepEval that is no module, with the nearest one.
-llvm::Expected<torch::jit::Module> loadSource(const std::string &path, const SourceMode &mode);
+llvm::Expected<SourceModule> loadSource(const std::string &path, const SourceMode &mode);
 
 /// The method to compile or to run. Errors: Unreadable when it is forward and there is none, Usage
 /// for another name, naming those that exist; Unsupported when its result has no plain form.

@@ -41,6 +41,15 @@ class Cases(Recorded):
         document = json.loads(self.pipec(0, "pipe-check", "mlp.pipe", "--case", "mlp.case", "--json").out)
         self.assertEqual(document["checks"][-1]["name"], "case")
 
+    def testWithALoss(self):
+        """The case holds what the model joined with its loss returns."""
+        torch.jit.script(torch.nn.MSELoss()).save("loss.pt")
+        model, (x,) = torch.jit.load(e2e.MODELS / "mlp.pt"), torch.load(e2e.MODELS / "mlp.inputs.pt")
+        torch.save((x, torch.zeros_like(model(x))), "with-target.pt")
+        self.record("joined", e2e.MODELS / "mlp.pt", "--infer", "--loss", "loss.pt", "--stages", 3, "--inputs", "with-target.pt")
+        self.assertEqual(torch.load("joined.case/outputs.pt").shape, ())
+        self.pipec(0, "pipe-check", "joined.pipe", "--case", "joined.case", saying="PASSED")
+
     def testItIsWhatPlainPyTorchComputes(self):
         self.record("mlp", *MLP)
         inputs = torch.load("mlp.case/inputs.pt")

@@ -336,7 +336,7 @@ class Evaluations(e2e.Case):
         self.refused(USAGE, "--loss: expected --against MODEL.pt with it, got none", "pipe-check", "train.pipe", "--loss", "loss.pt")
         self.refused(USAGE, "--method: expected --loss with it, got none", "pipe-check", "train.pipe", "--method", "forward")
         self.pipec(0, "pipe-compile", "m.pt", "--infer", "--stages", 2, "--inputs", "x.pt", "--cost", "analytic", "-o", "eval.pipe", "--force")
-        self.refused(USAGE, ["expected forward_with_loss(x, target), got forward(x)", "--infer and the --loss of the training"], "pipe-run", "train.pipe",
+        self.refused(USAGE, ["expected forward_with_loss(x, target), got forward(x)", "with --infer and the --method and --loss of the training"], "pipe-run", "train.pipe",
                      "--train", "--inputs", "batch.pt", "--eval-data", "eval.pt", "--eval-artifact", "eval.pipe")
         self.refused(USAGE, "--loss: expected an artifact with a joined loss, got one of method forward", "pipe-check", "eval.pipe", "--against", "m.pt",
                      "--loss", "loss.pt")

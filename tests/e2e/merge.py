@@ -409,6 +409,7 @@ class Signatures(Merge):
         model = self.save(odd_models.OnlyStep)
         self.compiled(model, "step.pipe", "--method", "step", "--at", "b")
         merged, source, x = self.merged("step.pipe", "step.merged.pt"), torch.jit.load(model), torch.randn(2, 64)
+        self.pipec(0, "pipe-merge", "step.pipe", "-o", "step.merged.pt", "--force", saying="note: the only method of the merged model is step, which was compiled")
         self.sameBits(self.results(source, [(x,)], "step"), self.results(merged, [(x,)], "step"))
         self.digestOfRecompiled("step.merged.pt", "step.pipe", "--method", "step", "--stages", 2, "--inputs", "f32[2,64]")
 

@@ -198,6 +198,21 @@ class Criterion(nn.Module):
         return self.inner(output * self.weight, target) + scale * hidden.square().mean()
 
 
+class OwnLoss(nn.Module):
+    """Has a method and a submodule with the names that a joined loss gets."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.drop, self.b, self.loss = nn.Linear(4, 8), nn.Dropout(0.1), nn.Linear(8, 3), nn.CrossEntropyLoss()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.b(self.drop(torch.tanh(self.a(x))))
+
+    @torch.jit.export
+    def forward_with_loss(self, x: Tensor, target: Tensor) -> Tensor:
+        return self.loss(self.forward(x), target)
+
+
 class Masked(nn.Module):
     """A loss over the words that count: the mean over a batch is not the mean of means."""
 
@@ -864,6 +879,8 @@ class TrainRuns(e2e.Case):
         merged = self.pipec(0, "pipe-merge", "joined.pipe", "-o", "merged.pt", "--force")
         self.assertIn("note: the only method of the merged model is forward_with_loss, ", merged.err)
         self.assertIn("pipe-merge joined.pipe --into MODEL.pt -o OUT.pt", merged.err)
+        again = self.compiled("merged.pt", "again.pipe", "--method", "forward_with_loss", "--train", "--stages", 2, "--inputs", "batch.pt", "--cost", "analytic")
+        self.assertEqual(again["source_digest"], plan["source_digest"])
         into = self.pipec(0, "pipe-merge", "joined.pipe", "--into", "body.pt", "-o", "own.pt", "--force")
         self.assertIn("left out: ", into.err)
         self.assertIn(" of the loss, which body.pt does not have: ", into.err)
@@ -895,6 +912,42 @@ class TrainRuns(e2e.Case):
                      "pipe-compile", "body.pt", "--loss", "criterion.pt", "--stages", 3, "--inputs", "alone.pt")
         self.refused(USAGE, "--loss: expected a .pt, got an artifact", "pipe-run", "joined.pipe", *run, "--loss", "criterion.pt")
         self.refused(USAGE, "--loss-output: expected a .pt, got an artifact", "pipe-run", "joined.pipe", *run, "--loss-output", "loss")
+
+    def testAMethodWithTheNameOfAJoinedOne(self):
+        """It is the author's: no loss of another file is expected in it, or of it."""
+        batch = torch.randn(6, 4), torch.randint(0, 3, (6,))
+        method = ["--method", "forward_with_loss"]
+        run = [*self.saved(OwnLoss, *batch, options=method), "--microbatches", 3, "--steps", 2, *SGD]
+        self.sameBits(self.trained("m.pt", *run, *method), self.trained("m.pipe", *run))
+        done = self.pipec(0, "pipe-run", "m.pt", *method, "--inputs", "batch.pt", "--output", "out.pt", "--force", "--threads", 1)
+        self.assertIn("drop is in training mode (dropout)", done.err)
+        self.pipec(0, "pipe-run", "m.pt", *method, "--infer", "--inputs", "batch.pt", "--output", "out.pt", "--force", "--threads", 1)
+        torch.set_num_threads(1)
+        self.sameBits(torch.jit.load("m.pt").eval().forward_with_loss(*batch).detach(), torch.load("out.pt"))
+        self.pipec(0, "pipe-check", "m.pipe", "--against", "m.pt", saying="operator by operator")
+        torch.jit.script(nn.CrossEntropyLoss()).save("loss.pt")
+        self.refused(USAGE, "--loss: expected an artifact with a joined loss, got one of method forward_with_loss", "pipe-check", "m.pipe", "--against", "m.pt",
+                     "--loss", "loss.pt")
+        torch.save((*batch, batch[1]), "more.pt")
+        self.refused(USAGE, "if the last one is the targets of a loss", "pipe-compile", "m.pt", *method, "--stages", 2, "--inputs", "more.pt", "-o", "more.pipe")
+
+    def testALossBesideAMethodWithItsName(self):
+        """The joined method gets another name, which all commands say."""
+        torch.jit.script(nn.CrossEntropyLoss()).save("loss.pt")
+        batch = torch.randn(6, 4), torch.randint(0, 3, (6,))
+        run = [*self.saved(OwnLoss, *batch, options=["--loss", "loss.pt"]), "--microbatches", 3, "--steps", 2, *SGD]
+        plan = e2e.plan("m.pipe")
+        self.assertEqual(plan["signature"]["method"], "forward_with_loss_")
+        self.sameBits(self.trained("m.pt", *run, "--loss", "loss.pt"), self.trained("m.pipe", *run))
+        named = json.loads("\n".join(self.pipec(0, "pipe-run", "m.pt", *run, "--loss", "loss.pt", "--json").out.splitlines()[2:]))
+        self.assertEqual(named["options"]["method"], "forward_with_loss_")
+        self.pipec(0, "pipe-check", "m.pipe", "--against", "m.pt", "--loss", "loss.pt", saying="operator by operator")
+        self.refused(USAGE, "expected the loss that the compile joined to the model (method forward_with_loss_), got none", "pipe-check", "m.pipe", "--against",
+                     "m.pt")
+        self.pipec(0, "pipe-merge", "m.pipe", "-o", "merged.pt", "--force", saying="note: the only method of the merged model is forward_with_loss_, ")
+        self.pipec(0, "pipe-check", "m.pipe", "--against", "merged.pt", saying="operator by operator")
+        again = self.compiled("merged.pt", "again.pipe", "--method", "forward_with_loss_", "--train", "--stages", 2, "--inputs", "batch.pt", "--cost", "analytic")
+        self.assertEqual(again["source_digest"], plan["source_digest"])
 
     def testTheExampleOfTheDocumentation(self):
         model, _, batch = self.family("gpt")

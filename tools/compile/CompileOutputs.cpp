@@ -18,6 +18,8 @@ llvm::Error finishCase(CaseWriter &writer, const Plan &plan, const CompileComman
   if (command.options.trainingFlag == TrainingFlag::False)
     source.mode.training = false;
   source.mode.keepEval = command.options.keepEval;
+  source.mode.loss = command.options.loss;
+  source.mode.lossMethod = command.options.method;
   llvm::Error error = writer.record(plan, source);
   if (!error)
     error = writer.publish();

@@ -2,7 +2,6 @@
 
 #include "ir/support/Quantities.h"
 #include "ir/support/Words.h"
-#include "ir/torchfile/JoinLoss.h"
 #include "tools/cli/ToolMain.h"
 #include "tools/report/Table.h"
 
@@ -27,14 +26,15 @@ void noteKept(const MergeRequest &request, const std::vector<std::string> &kept)
     printNote(what + "; the compiled method does not use them");
 }
 
-/// The stages hold the model and its loss as one graph: the model's own method is no longer in it.
-void noteOnLoss(const MergeRequest &request) {
+/// The stages hold one method. Where it is not forward, for instance that of a model joined with
+/// its loss, the merged model has none.
+void noteOnMethod(const MergeRequest &request, const std::string &method) {
   const std::string weights =
       request.checkpoint.empty() ? "" : " --checkpoint " + request.checkpoint;
-  printNote(fmt::format("the only method of the merged model is {0}, the model joined with its "
-                        "loss; for the model with its own methods and these weights: pipe-merge "
-                        "{1}{2} --into MODEL.pt -o OUT.pt",
-                        kLossMethod, request.artifact, weights));
+  printNote(fmt::format("the only method of the merged model is {0}, which was compiled; for the "
+                        "model with its own methods and these weights: pipe-merge {1}{2} --into "
+                        "MODEL.pt -o OUT.pt",
+                        method, request.artifact, weights));
 }
 
 } // namespace
@@ -42,8 +42,8 @@ void noteOnLoss(const MergeRequest &request) {
 void noteMerge(const MergeRequest &request, const MergeReport &report) {
   for (const std::string &warning : report.warnings)
     printWarning(warning);
-  if (report.plan.signature.method == kLossMethod)
-    noteOnLoss(request);
+  if (const std::string &method = report.plan.signature.method; method != "forward")
+    noteOnMethod(request, method);
 }
 
 void noteMergeInto(const MergeRequest &request, const MergeIntoReport &report) {

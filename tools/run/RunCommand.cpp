@@ -9,7 +9,6 @@
 #include "ir/support/OutputPlace.h"
 #include "ir/support/TextFile.h"
 #include "ir/support/Try.h"
-#include "ir/torchfile/JoinLoss.h"
 #include "llvm/Support/FileSystem.h"
 #include "runtime/Device.h"
 #include "runtime/Replicas.h"
@@ -332,8 +331,6 @@ llvm::Expected<ReferenceOptions> referenceOptions(const RunCommand &command) {
     options.mode.training = true;
     options.mode.loss = command.training->loss;
     options.mode.lossMethod = method;
-    if (!options.mode.loss.empty())
-      options.method = kLossMethod;
     options.threads = std::max(options.threads, 1); // numbers depend on it
   }
   options.mode.keepEval = keepEval;

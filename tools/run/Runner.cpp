@@ -113,7 +113,7 @@ llvm::Expected<Runner> pipelineRunner(const RunCommand &command, RunReport &repo
 }
 
 llvm::Expected<Runner> referenceRunner(const RunCommand &command, RunReport &report) {
-  const ReferenceOptions options = TRY(referenceOptions(command));
+  ReferenceOptions options = TRY(referenceOptions(command));
   Reference loaded = TRY(Reference::load(command.model, options));
   auto reference = std::make_shared<Reference>(std::move(loaded));
   std::optional<Trainer> trainer;
@@ -124,6 +124,7 @@ llvm::Expected<Runner> referenceRunner(const RunCommand &command, RunReport &rep
   report.stages.push_back({"the whole model", 0});
   report.devices = {reference->device()};
   report.threads = reference->threads();
+  options.method = reference->signature().method; // which a joined loss chooses
   noteReferenceOptions(options, report);
   return Runner{[reference](const std::vector<c10::IValue> &values, StepStats &stats) {
                   return reference->infer(values, &stats);
