@@ -1,5 +1,6 @@
 #include "passes/Treatment.h"
 
+#include "ir/NodeInfo.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/MemoryTypes.h"
 #include "passes/analysis/OperatorFacts.h"

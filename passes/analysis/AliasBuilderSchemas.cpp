@@ -1,4 +1,5 @@
 // The memory of an operator's values, by its schema.
+#include "ir/NodeInfo.h"
 #include "passes/analysis/AliasBuilder.h"
 #include "passes/analysis/MemoryTypes.h"
 #include "passes/analysis/OperatorFacts.h"

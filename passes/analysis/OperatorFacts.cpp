@@ -174,15 +174,6 @@ bool isOnlyRead(const Node *node, size_t argument) {
   return node->kind() == update && argument == 1;
 }
 
-bool writesElements(const Node *node, size_t argument) {
-  const c10::FunctionSchema *schema = node->maybeSchema();
-  const c10::AliasInfo *alias = schema && argument < schema->arguments().size()
-                                    ? schema->arguments()[argument].alias_info()
-                                    : nullptr;
-  return alias && llvm::any_of(alias->containedTypes(),
-                               [](const c10::AliasInfo &element) { return element.isWrite(); });
-}
-
 bool keepsElements(const torch::jit::Use &use) {
   if (use.user->kind() == c10::prim::ListUnpack)
     return true;

@@ -45,9 +45,6 @@ bool isMadeInBlock(const torch::jit::Value *value);
 /// dict update.
 bool isOnlyRead(const torch::jit::Node *node, size_t argument);
 
-/// The operator writes the tensors of the list that is this argument, as _foreach_add_ does. The
-/// list keeps them: append and sort change the list itself.
-bool writesElements(const torch::jit::Node *node, size_t argument);
 /// Whether a list has the same tensors after the use, and the use hands on no more than these.
 bool keepsElements(const torch::jit::Use &use);
 
