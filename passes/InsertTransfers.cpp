@@ -211,8 +211,8 @@ private:
       }
   }
 
-  /// One argument per use of a trainable weight, so that who runs the stage can ask for the gradient
-  /// of each use; one for every other used attribute.
+  /// One argument per use of a trainable weight, so that who runs the stage can ask for the
+  /// gradient of each use; one for every other used attribute.
   static size_t usesOf(const StageAttribute &attribute, Value &value) {
     if (attribute.kind == AttributeKind::Parameter && attribute.requiresGrad)
       return value.uses().size();
