@@ -134,10 +134,10 @@ constexpr RefusalRow kRefusals[] = {
      "give the operator its tensors one by one, as in op([a, b]); or, if it writes nothing, move "
      "it out of torch.no_grad() and detach its results",
      "Between torch.no_grad() and its end, operators read tensors without their graph. The "
-     "compiler detaches tensors, and the elements of a list that the code spells out, as in both = "
-     "[a, b]. Where a list was made elsewhere or may have grown, or where a tensor may be None, it "
-     "detaches the results instead, unless the operator writes one of its arguments or the tensors "
-     "of a list, or returns a list or its arguments themselves."},
+     "compiler detaches tensors, and the elements of a list that is written where it is read. "
+     "Where a list was made elsewhere or may have grown, or where a tensor may be None, it "
+     "detaches the results instead, unless the operator writes one of its arguments, or returns a "
+     "list or its arguments themselves."},
     {Refusal::InnerGradient, "inner-gradient", "{}: the model computes gradients itself",
      "leave a penalty on gradients out of the model, write the derivative that it needs with "
      "operators, or train the model unsplit: pipe-run MODEL.pt --train",

@@ -5,7 +5,6 @@
 #include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
-#include "passes/BareState.h"
 #include "passes/GradModeSwitch.h"
 #include "passes/ReturnedArgument.h"
 #include "passes/Treatment.h"
@@ -13,6 +12,7 @@
 #include "passes/analysis/MemoryTypes.h"
 #include "passes/analysis/OperatorFacts.h"
 
+#include <ATen/core/Tensor.h>
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
 
@@ -37,6 +37,20 @@ bool isNoGrad(const Value *object) {
   const auto type = object->type()->cast<c10::ClassType>();
   return type && type->name() &&
          type->name()->qualifiedName() == "__torch__.torch.autograd.grad_mode.no_grad";
+}
+
+/// The value of an attribute of the model, if the node reads one.
+std::optional<c10::IValue> attributeRead(Node *node, const Value *self, const c10::IValue &module) {
+  if (node->kind() != c10::prim::GetAttr)
+    return std::nullopt;
+  const std::optional<c10::IValue> owner = node->input() == self
+                                               ? std::optional(module)
+                                               : attributeRead(node->input()->node(), self, module);
+  if (!owner || !owner->isObject())
+    return std::nullopt;
+  const std::optional<size_t> slot =
+      owner->toObject()->type()->findAttributeSlot(node->s(c10::attr::name));
+  return slot ? std::optional(owner->toObject()->getSlot(*slot)) : std::nullopt;
 }
 
 /// Initial: on in a training, but for the test runs of forwards.
@@ -166,15 +180,13 @@ private:
     }
     if (!isDone)
       return detachResults(node, region);
+    const c10::FunctionSchema &schema = node->schema();
     for (size_t r = 0; r < node->outputs().size(); ++r) {
       region.bare.insert(node->output(r));
       made_.insert(node->output(r));
-      const std::optional<size_t> written = writtenAs(node, r);
-      if (!written || given[*written] == node->input(*written))
-        continue;
-      if (!isTensor(*node->output(r)->type())) // the list that it was given, or another one
-        return refuseWith(Refusal::HiddenTensors, describeNode(node));
-      node->output(r)->replaceAllUsesWith(given[*written]); // the tensor, with its graph
+      if (const std::optional<size_t> written = writtenAs(schema, r);
+          written && given[*written] != node->input(*written))
+        node->output(r)->replaceAllUsesWith(given[*written]); // the tensor, with its graph
     }
     if (mayReturnArgument(node) && node->outputs().size() == 1 && given[0] != node->input(0))
       keepReturned(node, given[0], region);
@@ -269,14 +281,26 @@ private:
     return list->output()->setType(node->output()->type());
   }
 
+  /// The argument that is the result, after a write into it.
+  static std::optional<size_t> writtenAs(const c10::FunctionSchema &schema, size_t result) {
+    const c10::AliasInfo *returned =
+        result < schema.returns().size() ? schema.returns()[result].alias_info() : nullptr;
+    if (!returned || !returned->isWrite())
+      return std::nullopt;
+    for (size_t i = 0; i < schema.arguments().size(); ++i)
+      if (const c10::AliasInfo *argument = schema.arguments()[i].alias_info();
+          argument && argument->isWrite() && argument->beforeSets() == returned->beforeSets())
+        return i;
+    return std::nullopt;
+  }
+
   /// The value without the graphs of its tensors; null where that cannot be made.
   Value *bareFormOf(Value *value, Node *user, Region &region) {
     if (!holdsTensors(*value->type()) || isBare(value, region))
       return value;
     if (isTensor(*value->type()))
       return detached(value, user, region);
-    if (value->node()->kind() != c10::prim::ListConstruct ||
-        !llvm::all_of(value->uses(), keepsElements))
+    if (value->node()->kind() != c10::prim::ListConstruct || isChanged(value))
       return nullptr;
     std::vector<Value *> elements;
     for (Value *element : value->node()->inputs()) {
@@ -292,26 +316,13 @@ private:
     return list->output();
   }
 
-  /// A tensor that the region made, a constant, a buffer (state gets no graph), or a list of these.
+  /// A tensor that the region made, a constant, or a buffer: state gets no graph.
   bool isBare(Value *value, const Region &region) const {
-    if (value->node()->kind() == c10::prim::Constant)
+    if (region.bare.count(value) || value->node()->kind() == c10::prim::Constant)
       return true;
-    if (value->type()->kind() == c10::TypeKind::ListType)
-      return isBareList(value, region);
-    if (region.bare.count(value))
-      return true;
-    return readsBareState(value->node(), model_);
-  }
-
-  /// Made of bare tensors, and it gets no others.
-  bool isBareList(Value *list, const Region &region) const {
-    const bool isMadeBare = region.bare.count(list) || readsBareState(list->node(), model_) ||
-                            (list->node()->kind() == c10::prim::ListConstruct &&
-                             llvm::all_of(list->node()->inputs(),
-                                          [&](Value *element) { return isBare(element, region); }));
-    return isMadeBare && llvm::all_of(list->uses(), [&](const torch::jit::Use &use) {
-             return keepsElements(use) || (writes(use) && addsOnlyBare(use, region));
-           });
+    const std::optional<c10::IValue> read =
+        attributeRead(value->node(), model_.graph->inputs()[0], model_.self);
+    return read && (read->isNone() || (read->isTensor() && !read->toTensor().requires_grad()));
   }
 
   bool isArgument(const Value *value) const {
@@ -319,16 +330,15 @@ private:
            value->node()->owningBlock() == model_.graph->block();
   }
 
-  /// Whether a change of a list puts only bare tensors into it, and does not return it.
-  bool addsOnlyBare(const torch::jit::Use &change, const Region &region) const {
-    for (size_t i = 0; i < change.user->inputs().size(); ++i) {
-      Value *given = change.user->input(i);
-      if (i != change.offset && mayHoldTensor(*given->type()) &&
-          !(isTensor(*given->type()) && isBare(given, region)))
-        return false;
-    }
-    return llvm::all_of(change.user->outputs(), [](const Value *output) {
-      return isTensor(*output->type()) || output->uses().empty();
+  /// Whether the list may have other elements than at first.
+  static bool isChanged(const Value *list) {
+    return llvm::any_of(list->uses(), [](const torch::jit::Use &use) {
+      const c10::FunctionSchema *schema = use.user->maybeSchema();
+      if (!schema || use.offset >= schema->arguments().size())
+        return true;
+      const c10::Argument &argument = schema->arguments()[use.offset];
+      return argument.type()->hasFreeVariables() ||
+             (argument.alias_info() && argument.alias_info()->isWrite());
     });
   }
 

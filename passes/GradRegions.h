@@ -20,12 +20,6 @@ namespace pipec {
 /// not know of modes. True if it changed anything. Errors: the refusals grad-mode and
 /// hidden-tensors.
 ///
-/// An operator that reads a list gets one of detached tensors. One that writes the tensors of a
-/// list (_foreach_mul_) gets it, too, since these share memory with those of the list:
-///
-///       _foreach_mul_(both, 2)    =>   %both1 = [detach(%x), detach(%y)]
-///                                      aten::_foreach_mul_(%both1, 2)
-///
 /// An operator that returns its argument itself, as contiguous() may, gives PyTorch a tensor with a
 /// graph. Only a run shows whether it does, so stages decide it there:
 ///

@@ -5,7 +5,6 @@
 #include "llvm/ADT/STLExtras.h"
 #include "passes/ReturnedArgument.h"
 #include "passes/analysis/MemoryTypes.h"
-#include "passes/analysis/OperatorFacts.h"
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
@@ -73,11 +72,8 @@ bool passesOn(const Node *node) {
 }
 
 /// Whether an operator changes the list.
-bool isChangedList(const Value *value) {
-  return value->type()->kind() == c10::TypeKind::ListType &&
-         llvm::any_of(value->uses(), [](const torch::jit::Use &use) {
-           return writes(use) && !writesElements(use.user, use.offset);
-         });
+bool isWrittenList(const Value *value) {
+  return value->type()->kind() == c10::TypeKind::ListType && llvm::any_of(value->uses(), writes);
 }
 
 /// The same operator of other first arguments.
@@ -168,7 +164,7 @@ Value *WholeForms::of(Value *value) {
     return known->second;
   if (const auto same = sameAs_.find(value); same != sameAs_.end())
     return of(same->second);
-  if (!holdsTensors(*value->type()) || isChangedList(value))
+  if (!holdsTensors(*value->type()) || isWrittenList(value))
     return value;
   Node *node = value->node();
   if (node->kind() == c10::prim::If)
