@@ -185,16 +185,18 @@ void SplitWalk::divideEdges(const Search &search) {
 
 /// What other stages found for an input that this stage only hands on starts at the input itself.
 void SplitWalk::keepRoots(WalkRoots &roots) {
-  WalkRoots ofInputs;
+  size_t left = 0;
   for (size_t i = 0; i < roots.edges.size(); ++i) {
     if (llvm::is_contained(inputs_, roots.edges[i])) {
-      ofInputs.add(roots.edges[i], std::move(roots.gradients[i]));
+      std::swap(roots.edges[left], roots.edges[i]);
+      std::swap(roots.gradients[left++], roots.gradients[i]);
       continue;
     }
     rootEdges_.push_back(std::move(roots.edges[i]));
     gradients_.push_back(std::move(roots.gradients[i]));
   }
-  roots = std::move(ofInputs);
+  roots.edges.resize(left);
+  roots.gradients.resize(left);
 }
 
 void SplitWalk::walkToInputs(GraphWalk &walk) {
