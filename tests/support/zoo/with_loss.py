@@ -15,7 +15,8 @@ from torch import Tensor
 
 
 def square(x: {result}) -> Tensor:
-    assert x is not None
+    if x is None:  # a result of training mode only
+        return torch.zeros(())
     return (x.float() ** 2).mean()
 
 
