@@ -63,8 +63,7 @@ void GraphWalk::runEngine(bool keepGraph) {
 
 void GraphWalk::clear() {
   direct_.clear();
-  roots.edges.clear();
-  roots.gradients.clear();
+  roots.clear();
   wanted.clear();
   found.clear();
 }

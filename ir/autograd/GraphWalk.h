@@ -17,6 +17,10 @@ struct WalkRoots {
 
   /// Does nothing for an edge without a node, or without a gradient.
   void add(const torch::autograd::Edge &edge, at::Tensor gradient);
+  void clear() {
+    edges.clear();
+    gradients.clear();
+  }
 };
 
 /// Serves many walks, one after the other: fill `roots` and `wanted`, run(), read `found`, clear().

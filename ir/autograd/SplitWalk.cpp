@@ -11,7 +11,6 @@
 #include <c10/util/Type.h>
 #include <torch/csrc/autograd/functions/tensor.h>
 
-#include <iterator>
 #include <numeric>
 #include <typeinfo>
 #include <utility>
@@ -192,8 +191,7 @@ void SplitWalk::keepRoots(WalkRoots &roots) {
       std::swap(roots.gradients[left++], roots.gradients[i]);
       continue;
     }
-    rootEdges_.push_back(std::move(roots.edges[i]));
-    gradients_.push_back(std::move(roots.gradients[i]));
+    later_.add(roots.edges[i], std::move(roots.gradients[i]));
   }
   roots.edges.resize(left);
   roots.gradients.resize(left);
@@ -218,9 +216,11 @@ void SplitWalk::walkToInputs(GraphWalk &walk) {
   for (WeightEdge &each : weightEdges_)
     middles_[each.middle]->next_edges()[each.number] = std::move(each.edge);
   weightEdges_.clear();
-  gradients_.assign(
-      std::make_move_iterator(walk.found.begin() + static_cast<std::ptrdiff_t>(inputs_.size())),
-      std::make_move_iterator(walk.found.end()));
+  size_t next = inputs_.size();
+  for (const NodePtr &middle : middles_)
+    for (uint32_t i = 0; i < middle->num_inputs(); ++i)
+      later_.add({middle, i}, std::move(walk.found[next++]));
+  middles_.clear();
   walk.found.resize(inputs_.size());
   // Outputs that are still in use keep these nodes alive; what only I reads goes in any case.
   for (const NodePtr &node : others_)
@@ -231,23 +231,16 @@ void SplitWalk::walkToInputs(GraphWalk &walk) {
 int64_t SplitWalk::pendingBytes() const {
   llvm::SmallPtrSet<const void *, 8> counted;
   int64_t bytes = 0;
-  for (const at::Tensor &gradient : gradients_)
-    if (gradient.defined() && gradient.has_storage() &&
-        counted.insert(gradient.storage().unsafeGetStorageImpl()).second)
+  for (const at::Tensor &gradient : later_.gradients)
+    if (gradient.has_storage() && counted.insert(gradient.storage().unsafeGetStorageImpl()).second)
       bytes += static_cast<int64_t>(gradient.storage().nbytes());
   return bytes;
 }
 
 void SplitWalk::walkToWeights(GraphWalk &walk) {
-  size_t next = 0;
-  for (const ag::Edge &root : rootEdges_)
-    walk.roots.add(root, std::move(gradients_[next++]));
-  for (const NodePtr &middle : middles_)
-    for (uint32_t i = 0; i < middle->num_inputs(); ++i)
-      walk.roots.add({middle, i}, std::move(gradients_[next++]));
-  rootEdges_.clear(); // the walk's roots hold the nodes
-  middles_.clear();
-  gradients_.clear();
+  for (size_t i = 0; i < later_.edges.size(); ++i)
+    walk.roots.add(later_.edges[i], std::move(later_.gradients[i]));
+  later_.clear(); // the walk's roots hold the nodes
   walk.wanted = weights_;
   walk.run(/*keepGraph=*/false);
 }
@@ -259,8 +252,7 @@ void SplitWalk::clear() {
   middles_.clear();
   weightEdges_.clear();
   isWholeLater_ = false;
-  rootEdges_.clear();
-  gradients_.clear();
+  later_.clear();
   whyWhole_.clear();
 }
 

@@ -76,9 +76,8 @@ private:
   std::vector<NodePtr> others_; // what only I walks through
   std::vector<NodePtr> middles_;
   std::vector<WeightEdge> weightEdges_;
-  bool isWholeLater_ = false;            // the outputs lead to no input
-  torch::autograd::edge_list rootEdges_; // after I: then, where W begins
-  std::vector<at::Tensor> gradients_;    // after I: of the roots; per middle and input of its node
+  bool isWholeLater_ = false; // the outputs lead to no input
+  WalkRoots later_;           // after I: where W begins
   std::string whyWhole_;
 };
 
