@@ -170,11 +170,10 @@ private:
     }
     if (!isDone)
       return detachResults(node, region);
-    const c10::FunctionSchema &schema = node->schema();
     for (size_t r = 0; r < node->outputs().size(); ++r) {
       region.bare.insert(node->output(r));
       made_.insert(node->output(r));
-      if (const std::optional<size_t> written = writtenAs(schema, r);
+      if (const std::optional<size_t> written = writtenAs(node, r);
           written && given[*written] != node->input(*written))
         node->output(r)->replaceAllUsesWith(given[*written]); // the tensor, with its graph
     }
@@ -285,19 +284,6 @@ private:
     graph.insertNode(list)->copyMetadata(node);
     region.inside.insert(list->output());
     return list->output()->setType(node->output()->type());
-  }
-
-  /// The argument that is the result, after a write into it.
-  static std::optional<size_t> writtenAs(const c10::FunctionSchema &schema, size_t result) {
-    const c10::AliasInfo *returned =
-        result < schema.returns().size() ? schema.returns()[result].alias_info() : nullptr;
-    if (!returned || !returned->isWrite())
-      return std::nullopt;
-    for (size_t i = 0; i < schema.arguments().size(); ++i)
-      if (const c10::AliasInfo *argument = schema.arguments()[i].alias_info();
-          argument && argument->isWrite() && argument->beforeSets() == returned->beforeSets())
-        return i;
-    return std::nullopt;
   }
 
   /// The value without the graphs of its tensors; null where that cannot be made.

@@ -556,7 +556,7 @@ class GrownLists(nn.Module):
         for i in range(x.size(0)):
             rows.append(self.a(x[i]))
         with torch.no_grad():
-            torch._foreach_add_(rows, 1.0)
+            torch._foreach_mul_(rows, 3.0)
         return mse(self.b(torch.stack(rows)))
 
 

@@ -304,11 +304,10 @@ def forward(self, x):
 
 TEST(Reference, AFailedCallRestoresParametersThatTheModelWrote) {
   // LibTorch drops a write into the tensors of a list that nothing reads afterwards.
-  for (const char *write :
-       {"self.w.mul_(2)", "self.w.data.mul_(2)", "self.w.data[1:].mul_(2)",
-        "l = [self.w]\n    torch._foreach_mul_(l, 2)\n    x = x + 0 * l[0]",
-        "l = [x.clone()]\n    l.append(self.w)\n    torch._foreach_mul_(l, 2)\n"
-        "    x = x + 0 * l[1]"}) {
+  for (const char *write : {"self.w.mul_(2)", "self.w.data.mul_(2)", "self.w.data[1:].mul_(2)",
+                            "l = [self.w]\n    torch._foreach_mul_(l, 2)\n    x = x + 0 * l[0]",
+                            "l = [x.clone()]\n    l.append(self.w)\n    torch._foreach_mul_(l, 2)\n"
+                            "    x = x + 0 * l[1]"}) {
     std::string path = scratchPath("model.pt");
     test::SavedModule module{.name = "Moves",
                              .parameters = {{"w", at::ones({3})}},
