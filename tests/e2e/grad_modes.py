@@ -512,7 +512,7 @@ class Lists(nn.Module):
 
 
 class WeightLists(nn.Module):
-    """Trained weights that a list holds are scaled in place before they are used; a list that is state is written, too."""
+    """A list that is state is written. Nothing reads the list of weights afterwards, so LibTorch drops the write into these."""
 
     def __init__(self, w: int = 8):
         super().__init__()
@@ -525,6 +525,22 @@ class WeightLists(nn.Module):
             torch._foreach_mul_([self.b.weight, self.c.weight], 0.9)
             torch._foreach_add_(self.kept, 0.5)
         return mse(self.c(torch.tanh(self.b(y))) - self.kept[1])
+
+
+class ReadWeightLists(nn.Module):
+    """Trained weights that a list holds are scaled in place before they are used."""
+
+    def __init__(self, w: int = 8):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(w, w), nn.Linear(w, w), nn.Linear(w, w)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.tanh(self.a(x))
+        with torch.no_grad():
+            weights = [self.b.weight, self.c.weight]
+            torch._foreach_mul_(weights, 0.9)
+            largest = weights[0].abs().max()
+        return mse(self.c(torch.tanh(self.b(y))) - largest)
 
 
 class ListFactors(nn.Module):
@@ -710,6 +726,9 @@ class GradModes(e2e.Case):
 
     def testWritesIntoTheWeightsOfLists(self):
         self.trains(self.made(WeightLists, torch.randn(10, 8)), ["--stages", 2])
+
+    def testWritesIntoTheWeightsOfAListThatIsRead(self):
+        self.trains(self.made(ReadWeightLists, torch.randn(10, 8)), ["--stages", 2])
 
     def testFactorsOfAWrittenList(self):
         self.trains(self.made(ListFactors, torch.randn(10, 5, 8)), ["--stages", 2])
