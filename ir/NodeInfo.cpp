@@ -123,6 +123,22 @@ bool writes(const torch::jit::Use &use) {
   return alias && alias->isWrite();
 }
 
+bool writesElements(const torch::jit::Node *node, size_t argument) {
+  const c10::FunctionSchema *schema = node->maybeSchema();
+  const c10::AliasInfo *alias = schema && argument < schema->arguments().size()
+                                    ? schema->arguments()[argument].alias_info()
+                                    : nullptr;
+  return alias && llvm::any_of(alias->containedTypes(),
+                               [](const c10::AliasInfo &element) { return element.isWrite(); });
+}
+
+bool writesElements(const torch::jit::Node *node) {
+  for (size_t i = 0; i < node->inputs().size(); ++i)
+    if (writesElements(node, i))
+      return true;
+  return false;
+}
+
 std::optional<int64_t> constantInt(const torch::jit::Value *value) {
   const std::optional<c10::IValue> constant =
       value ? torch::jit::toIValue(value) : std::optional<c10::IValue>();

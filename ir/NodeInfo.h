@@ -44,6 +44,10 @@ torch::jit::Value *inputNamed(torch::jit::Node *node, llvm::StringRef name);
 
 /// Whether the schema of the operator that uses the value says that it writes it.
 bool writes(const torch::jit::Use &use);
+/// Whether the operator writes the tensors of the list that is this argument, as _foreach_add_
+/// does. The list keeps them: append and sort change the list itself.
+bool writesElements(const torch::jit::Node *node, size_t argument);
+bool writesElements(const torch::jit::Node *node); // of any argument
 
 /// The number that a value is a constant for; nullopt for all other values, and for null.
 std::optional<int64_t> constantInt(const torch::jit::Value *value);

@@ -136,8 +136,8 @@ constexpr RefusalRow kRefusals[] = {
      "Between torch.no_grad() and its end, operators read tensors without their graph. The "
      "compiler detaches tensors, and the elements of a list that is written where it is read. "
      "Where a list was made elsewhere or may have grown, or where a tensor may be None, it "
-     "detaches the results instead, unless the operator writes one of its arguments, or returns a "
-     "list or its arguments themselves."},
+     "detaches the results instead, unless the operator writes a tensor, or returns its arguments "
+     "themselves or lists of their parts."},
     {Refusal::InnerGradient, "inner-gradient", "{}: the model computes gradients itself",
      "leave a penalty on gradients out of the model, write the derivative that it needs with "
      "operators, or train the model unsplit: pipe-run MODEL.pt --train",

@@ -17,6 +17,7 @@
 //
 // The elements are not copied. Two containers with the same elements cannot be distinguished as
 // long as only one name at a time refers to each.
+#include "ir/NodeInfo.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
@@ -256,6 +257,18 @@ private:
   bool changed_ = false;
 };
 
+/// Whether an operator changes the list, and not only the tensors in it. Of a copy, LibTorch would
+/// drop a write into its tensors if nothing reads the copy afterwards.
+bool isChanged(Value *list, const AliasAnalysis &alias) {
+  const std::optional<size_t> memory = alias.memoryOf(list);
+  return memory && llvm::any_of(alias.memories()[*memory].writers, [&](const Node *writer) {
+           for (size_t i = 0; i < writer->inputs().size(); ++i)
+             if (alias.memoryOf(writer->input(i)) == memory && writesElements(writer, i))
+               return false;
+           return true;
+         });
+}
+
 /// A list argument that the model changes is copied first. The caller does not see the changes of a
 /// run (the runtime passes copies), and a list of the model itself may be passed on.
 bool copyChangedArguments(Model &model, const AliasAnalysis &alias) {
@@ -264,7 +277,7 @@ bool copyChangedArguments(Model &model, const AliasAnalysis &alias) {
   bool changed = false;
   for (size_t i = 0; i < model.argumentCount(); ++i) {
     Value *list = graph.inputs()[i];
-    if (list->type()->kind() != c10::TypeKind::ListType || !alias.isWritten(list))
+    if (list->type()->kind() != c10::TypeKind::ListType || !isChanged(list, alias))
       continue;
     Value *copy = graph.insert(c10::aten::copy, {list})->setType(list->type());
     list->replaceAllUsesAfterNodeWith(copy->node(), copy);

@@ -5,6 +5,7 @@
 #include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
+#include "passes/BareState.h"
 #include "passes/GradModeSwitch.h"
 #include "passes/ReturnedArgument.h"
 #include "passes/Treatment.h"
@@ -12,7 +13,6 @@
 #include "passes/analysis/MemoryTypes.h"
 #include "passes/analysis/OperatorFacts.h"
 
-#include <ATen/core/Tensor.h>
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
 
@@ -37,20 +37,6 @@ bool isNoGrad(const Value *object) {
   const auto type = object->type()->cast<c10::ClassType>();
   return type && type->name() &&
          type->name()->qualifiedName() == "__torch__.torch.autograd.grad_mode.no_grad";
-}
-
-/// The value of an attribute of the model, if the node reads one.
-std::optional<c10::IValue> attributeRead(Node *node, const Value *self, const c10::IValue &module) {
-  if (node->kind() != c10::prim::GetAttr)
-    return std::nullopt;
-  const std::optional<c10::IValue> owner = node->input() == self
-                                               ? std::optional(module)
-                                               : attributeRead(node->input()->node(), self, module);
-  if (!owner || !owner->isObject())
-    return std::nullopt;
-  const std::optional<size_t> slot =
-      owner->toObject()->type()->findAttributeSlot(node->s(c10::attr::name));
-  return slot ? std::optional(owner->toObject()->getSlot(*slot)) : std::nullopt;
 }
 
 /// Initial: on in a training, but for the test runs of forwards.
@@ -157,6 +143,10 @@ private:
 
   /// Makes an operator of the region compute without a graph.
   llvm::Error withoutGraph(Node *node, Region &region) {
+    if (writesElements(node)) {
+      writeInMode(node, region);
+      return llvm::Error::success();
+    }
     if (treatmentOf(node) != Treatment::Computes)
       return llvm::Error::success();
     changed_ = true;
@@ -180,11 +170,10 @@ private:
     }
     if (!isDone)
       return detachResults(node, region);
-    const c10::FunctionSchema &schema = node->schema();
     for (size_t r = 0; r < node->outputs().size(); ++r) {
       region.bare.insert(node->output(r));
       made_.insert(node->output(r));
-      if (const std::optional<size_t> written = writtenAs(schema, r);
+      if (const std::optional<size_t> written = writtenAs(node, r);
           written && given[*written] != node->input(*written))
         node->output(r)->replaceAllUsesWith(given[*written]); // the tensor, with its graph
     }
@@ -226,6 +215,22 @@ private:
     for (const Value *output : switchGradientsOff(node)->outputs()) {
       region.inside.insert(output);
       region.bare.insert(output);
+    }
+  }
+
+  /// It gets the list itself, not one of detached tensors: LibTorch drops a write into the tensors
+  /// of a list that nothing reads afterwards. A returned list holds the tensors with their graphs.
+  void writeInMode(Node *node, Region &region) {
+    changed_ = true;
+    std::vector<bool> isNew;
+    for (size_t i = 0; i < node->outputs().size(); ++i)
+      isNew.push_back(i < node->schema().returns().size() &&
+                      !node->schema().returns()[i].alias_info());
+    Node *choice = switchGradientsOff(node);
+    for (size_t i = 0; i < isNew.size(); ++i) {
+      region.inside.insert(choice->output(i));
+      if (isNew[i])
+        region.bare.insert(choice->output(i));
     }
   }
 
@@ -281,26 +286,14 @@ private:
     return list->output()->setType(node->output()->type());
   }
 
-  /// The argument that is the result, after a write into it.
-  static std::optional<size_t> writtenAs(const c10::FunctionSchema &schema, size_t result) {
-    const c10::AliasInfo *returned =
-        result < schema.returns().size() ? schema.returns()[result].alias_info() : nullptr;
-    if (!returned || !returned->isWrite())
-      return std::nullopt;
-    for (size_t i = 0; i < schema.arguments().size(); ++i)
-      if (const c10::AliasInfo *argument = schema.arguments()[i].alias_info();
-          argument && argument->isWrite() && argument->beforeSets() == returned->beforeSets())
-        return i;
-    return std::nullopt;
-  }
-
   /// The value without the graphs of its tensors; null where that cannot be made.
   Value *bareFormOf(Value *value, Node *user, Region &region) {
     if (!holdsTensors(*value->type()) || isBare(value, region))
       return value;
     if (isTensor(*value->type()))
       return detached(value, user, region);
-    if (value->node()->kind() != c10::prim::ListConstruct || isChanged(value))
+    if (value->node()->kind() != c10::prim::ListConstruct ||
+        !llvm::all_of(value->uses(), onlyReads))
       return nullptr;
     std::vector<Value *> elements;
     for (Value *element : value->node()->inputs()) {
@@ -316,13 +309,28 @@ private:
     return list->output();
   }
 
-  /// A tensor that the region made, a constant, or a buffer: state gets no graph.
+  /// Whether the list is as before after the use. A list whose tensors are written must keep its
+  /// readers (writeInMode).
+  static bool onlyReads(const torch::jit::Use &use) { return keepsElements(use) && !writes(use); }
+
+  /// A tensor that the region made, a constant, a buffer (state gets no graph), or a list of these.
   bool isBare(Value *value, const Region &region) const {
-    if (region.bare.count(value) || value->node()->kind() == c10::prim::Constant)
+    if (value->node()->kind() == c10::prim::Constant)
       return true;
-    const std::optional<c10::IValue> read =
-        attributeRead(value->node(), model_.graph->inputs()[0], model_.self);
-    return read && (read->isNone() || (read->isTensor() && !read->toTensor().requires_grad()));
+    if (value->type()->kind() == c10::TypeKind::ListType)
+      return isBareList(value, region);
+    return region.bare.count(value) || readsBareState(value->node(), model_);
+  }
+
+  /// Made of bare tensors, and it gets no others.
+  bool isBareList(Value *list, const Region &region) const {
+    const bool isMadeBare = region.bare.count(list) || readsBareState(list->node(), model_) ||
+                            (list->node()->kind() == c10::prim::ListConstruct &&
+                             llvm::all_of(list->node()->inputs(),
+                                          [&](Value *element) { return isBare(element, region); }));
+    return isMadeBare && llvm::all_of(list->uses(), [&](const torch::jit::Use &use) {
+             return keepsElements(use) || (writes(use) && addsOnlyBare(use, region));
+           });
   }
 
   bool isArgument(const Value *value) const {
@@ -330,15 +338,16 @@ private:
            value->node()->owningBlock() == model_.graph->block();
   }
 
-  /// Whether the list may have other elements than at first.
-  static bool isChanged(const Value *list) {
-    return llvm::any_of(list->uses(), [](const torch::jit::Use &use) {
-      const c10::FunctionSchema *schema = use.user->maybeSchema();
-      if (!schema || use.offset >= schema->arguments().size())
-        return true;
-      const c10::Argument &argument = schema->arguments()[use.offset];
-      return argument.type()->hasFreeVariables() ||
-             (argument.alias_info() && argument.alias_info()->isWrite());
+  /// Whether a change of a list puts only bare tensors into it, and does not return it.
+  bool addsOnlyBare(const torch::jit::Use &change, const Region &region) const {
+    for (size_t i = 0; i < change.user->inputs().size(); ++i) {
+      Value *given = change.user->input(i);
+      if (i != change.offset && mayHoldTensor(*given->type()) &&
+          !(isTensor(*given->type()) && isBare(given, region)))
+        return false;
+    }
+    return llvm::all_of(change.user->outputs(), [](const Value *output) {
+      return isTensor(*output->type()) || output->uses().empty();
     });
   }
 
@@ -366,11 +375,18 @@ private:
   llvm::Error detachResults(Node *node, Region &region) {
     if (node->schema().is_mutable() || mayReturnArgument(node))
       return refuseWith(Refusal::HiddenTensors, describeNode(node));
-    for (Value *output : node->outputs()) {
-      if (!holdsTensors(*output->type()))
-        continue;
-      if (!isTensor(*output->type()))
+    const auto isList = [](const Value *output) {
+      return holdsTensors(*output->type()) && !isTensor(*output->type());
+    };
+    if (llvm::any_of(node->outputs(), isList)) {
+      if (!llvm::all_of(node->outputs(), isFresh))
         return refuseWith(Refusal::HiddenTensors, describeNode(node));
+      computeInMode(node, region);
+      return llvm::Error::success();
+    }
+    for (Value *output : node->outputs()) {
+      if (!isTensor(*output->type()))
+        continue;
       Node *made = node->owningGraph()->create(c10::aten::detach, {output});
       made->insertAfter(node)->copyMetadata(node);
       output->replaceAllUsesAfterNodeWith(made, made->output());

@@ -40,7 +40,8 @@ namespace pipec {
 /// Behind the part, PyTorch has such a view as a leaf that requires gradients, which go nowhere.
 /// Products there read one.
 ///
-/// An LSTM chooses by the mode (asksForGradMode). It alone runs with gradients switched off
+/// An LSTM chooses by the mode (asksForGradMode), and an operator that writes the tensors of a list
+/// needs that list, whatever is in it. These alone run with gradients switched off
 /// (GradModeSwitch.h).
 llvm::Expected<bool> lowerGradRegions(Model &model);
 

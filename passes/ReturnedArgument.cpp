@@ -25,6 +25,19 @@ bool mayReturnArgument(const Node *node) {
       .Default(false);
 }
 
+std::optional<size_t> writtenAs(const Node *node, size_t result) {
+  const c10::FunctionSchema &schema = node->schema();
+  const c10::AliasInfo *returned =
+      result < schema.returns().size() ? schema.returns()[result].alias_info() : nullptr;
+  if (!returned || !returned->isWrite())
+    return std::nullopt;
+  for (size_t i = 0; i < schema.arguments().size(); ++i)
+    if (const c10::AliasInfo *argument = schema.arguments()[i].alias_info();
+        argument && argument->isWrite() && argument->beforeSets() == returned->beforeSets())
+      return i;
+  return std::nullopt;
+}
+
 Value *insertChoice(Node *origin, Value *made, Value *given, Value *instead, Value *otherwise) {
   torch::jit::Graph &graph = *origin->owningGraph();
   Node *same = graph.insertNode(graph.create(c10::aten::__is__, {made, given}));

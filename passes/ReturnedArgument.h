@@ -1,5 +1,9 @@
-// Operators that return an argument itself if they have nothing to change, as contiguous() does.
+// Operators that return an argument itself: if they have nothing to change, as contiguous() does,
+// or after a write into it.
 #pragma once
+
+#include <cstddef>
+#include <optional>
 
 namespace torch::jit {
 struct Node;
@@ -11,6 +15,9 @@ namespace pipec {
 /// Whether a result of the operator, or an element of a result, may be its first argument, or an
 /// element of that, and no tensor that the operator makes.
 bool mayReturnArgument(const torch::jit::Node *node);
+
+/// The argument that is this result, after a write into it.
+std::optional<size_t> writtenAs(const torch::jit::Node *node, size_t result);
 
 /// Inserts, at the graph's insert point:
 ///

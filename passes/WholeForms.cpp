@@ -5,6 +5,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "passes/ReturnedArgument.h"
 #include "passes/analysis/MemoryTypes.h"
+#include "passes/analysis/OperatorFacts.h"
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
@@ -76,6 +77,16 @@ bool isWrittenList(const Value *value) {
   return value->type()->kind() == c10::TypeKind::ListType && llvm::any_of(value->uses(), writes);
 }
 
+/// Whether the value is an element of a list whose tensors are written, and not the list itself.
+bool isOfWrittenTensors(const Value *value) {
+  const Node *node = value->node();
+  if (node->kind() != c10::prim::ListUnpack && node->kind() != c10::aten::__getitem__)
+    return false;
+  const Value *list = node->input(0);
+  return list->node()->kind() == c10::prim::ListConstruct && isWrittenList(list) &&
+         llvm::all_of(list->uses(), keepsElements);
+}
+
 /// The same operator of other first arguments.
 Node *copyWith(Node *node, const std::vector<Value *> &given) {
   Node *copy = node->owningGraph()->createClone(node, [](Value *input) { return input; });
@@ -108,6 +119,14 @@ public:
   /// The operator itself, of another first argument.
   Value *again(Value *argument) const {
     return graph_.insertNode(copyWith(origin_, {argument}))->output();
+  }
+
+  /// `whole` if both are one view, else `bare`.
+  Value *wholeIfSame(Value *bare, Value *whole) const {
+    return choice(
+               truth(c10::Symbol::aten("is_set_to"), {bare, whole}), [&] { return whole; },
+               [&] { return bare; })
+        ->output();
   }
 
   Value *shareMemory(Value *one, Value *other) const {
@@ -169,6 +188,8 @@ Value *WholeForms::of(Value *value) {
   Node *node = value->node();
   if (node->kind() == c10::prim::If)
     return ofBranches(value);
+  if (isOfWrittenTensors(value))
+    return ofWrittenTensors(value);
   const ResultMemory memory = resultMemoryOf(node);
   if (memory == ResultMemory::Own && !passesOn(node))
     return value;
@@ -184,6 +205,23 @@ Value *WholeForms::of(Value *value) {
                                                   : copyWith(node, wholes)->insertAfter(node);
   for (size_t i = 0; i < node->outputs().size(); ++i)
     forms_[node->output(i)] = form->output(i);
+  return forms_.at(value);
+}
+
+/// LibTorch drops the write if nothing reads its list afterwards, so the form reads this list too.
+Value *WholeForms::ofWrittenTensors(Value *value) {
+  Node *node = value->node(), *list = node->input(0)->node();
+  std::vector<Value *> wholes;
+  for (Value *element : list->inputs())
+    wholes.push_back(of(element));
+  if (wholes == list->inputs().vec())
+    return forms_[value] = value;
+  Node *copy = copyWith(list, wholes)->insertAfter(list);
+  Node *form = copyWith(node, {copy->output()})->insertAfter(node);
+  torch::jit::WithInsertPoint guard(form->next());
+  const Inserter insert(node);
+  for (size_t i = 0; i < node->outputs().size(); ++i)
+    forms_[node->output(i)] = insert.wholeIfSame(node->output(i), form->output(i));
   return forms_.at(value);
 }
 

@@ -27,6 +27,10 @@ namespace pipec {
 ///                                       -> (aten::reshape(%w, %s))    # a view
 ///                                     block1():
 ///                                       -> (aten::reshape(%w, %s) if it is a view, else %r1)
+///
+/// So does the form of an element of a list whose tensors are written:
+///
+///   %f1 = %l1[0]                    %f = %l[0] if it is the same view as %f1, else %f1
 class WholeForms {
 public:
   /// The value is detached from `whole`.
@@ -40,6 +44,7 @@ public:
 
 private:
   torch::jit::Value *ofBranches(torch::jit::Value *value);
+  torch::jit::Value *ofWrittenTensors(torch::jit::Value *value);
 
   // Only looked up.
   std::unordered_map<const torch::jit::Value *, torch::jit::Value *> forms_;

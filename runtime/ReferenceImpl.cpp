@@ -11,6 +11,7 @@
 #include "ir/support/Try.h"
 #include "ir/torchfile/TorchFile.h"
 #include "ir/values/MapTensors.h"
+#include "llvm/ADT/STLExtras.h"
 #include "runtime/RandomKey.h"
 #include "runtime/WrittenState.h"
 
@@ -47,11 +48,21 @@ bool isParameter(const jit::Value *value) {
   return slot && type->is_parameter(*slot);
 }
 
+/// Whether a tensor in the list may be a parameter.
+bool mayHoldParameter(const jit::Value *list) {
+  return list->node()->kind() != c10::prim::ListConstruct ||
+         llvm::any_of(list->node()->inputs(), isParameter) ||
+         llvm::any_of(list->uses(), [](const jit::Use &use) {
+           return writes(use) && !writesElements(use.user, use.offset);
+         });
+}
+
 bool writesParameter(const jit::Node *node) {
   const c10::FunctionSchema *schema = node->maybeSchema();
   for (size_t i = 0; schema && i < schema->arguments().size() && i < node->inputs().size(); ++i) {
     const c10::AliasInfo *alias = schema->arguments()[i].alias_info();
-    if (alias && alias->isWrite() && isParameter(node->input(i)))
+    const jit::Value *written = alias && alias->isWrite() ? node->input(i) : nullptr;
+    if (written && (writesElements(node, i) ? mayHoldParameter(written) : isParameter(written)))
       return true;
   }
   return false;

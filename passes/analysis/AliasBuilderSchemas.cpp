@@ -1,4 +1,5 @@
 // The memory of an operator's values, by its schema.
+#include "ir/NodeInfo.h"
 #include "passes/analysis/AliasBuilder.h"
 #include "passes/analysis/MemoryTypes.h"
 #include "passes/analysis/OperatorFacts.h"
@@ -31,7 +32,7 @@ void AliasBuilder::visitSchema(Node *node, const c10::FunctionSchema &schema) {
   }
   for (size_t i = 0; i < described; ++i) {
     const c10::AliasInfo *info = schema.arguments()[i].alias_info();
-    if (info && info->isWrite() && !isOnlyRead(node, i))
+    if (info && info->isWrite() && !isOnlyRead(node, i) && !writesElements(node, i))
       insertInto(node, i, schema);
   }
   auto [first, last] = hiddenWrites(node);

@@ -1,5 +1,6 @@
 #include "passes/analysis/OperatorFacts.h"
 
+#include "ir/NodeInfo.h"
 #include "ir/support/StringSwitch.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/MemoryTypes.h"
@@ -171,6 +172,18 @@ bool isMadeInBlock(const Value *value) {
 bool isOnlyRead(const Node *node, size_t argument) {
   static const c10::Symbol update = c10::Symbol::aten("update");
   return node->kind() == update && argument == 1;
+}
+
+bool keepsElements(const torch::jit::Use &use) {
+  if (use.user->kind() == c10::prim::ListUnpack)
+    return true;
+  const c10::FunctionSchema *schema = use.user->maybeSchema();
+  if (!schema || use.offset >= schema->arguments().size())
+    return false;
+  const c10::Type &type = *schema->arguments()[use.offset].type();
+  if (type.hasFreeVariables() && type.kind() != c10::TypeKind::ListType)
+    return false; // kept in another list, as by append
+  return !writes(use) || writesElements(use.user, use.offset);
 }
 
 bool mayChangeRank(const Node *writer) {

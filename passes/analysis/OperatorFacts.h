@@ -9,6 +9,7 @@
 
 namespace torch::jit {
 struct Node;
+struct Use;
 struct Value;
 } // namespace torch::jit
 
@@ -43,6 +44,9 @@ bool isMadeInBlock(const torch::jit::Value *value);
 /// The operator only reads this argument although the schema declares a write: the source dict of a
 /// dict update.
 bool isOnlyRead(const torch::jit::Node *node, size_t argument);
+
+/// Whether a list has the same tensors after the use, and the use hands on no more than these.
+bool keepsElements(const torch::jit::Use &use);
 
 /// For an operator that writes: it may change the rank or dtype of its tensor in place. unsqueeze_,
 /// set_, any out= argument and operators of libraries may.

@@ -479,6 +479,118 @@ class DoubleLstm(nn.Module):
         return mse(self.out(torch.tanh(h)) - t.float())
 
 
+class Lists(nn.Module):
+    """Operators that write all tensors of a list: activations, parts of one, and moving averages of two weights."""
+
+    def __init__(self, w: int = 8):
+        super().__init__()
+        self.a, self.b, self.c, self.d = nn.Linear(w, w), nn.Linear(w, w), nn.Linear(w, w), nn.Linear(w, w)
+        self.register_buffer("first", torch.randn(w, w))
+        self.register_buffer("second", torch.randn(w, w))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y, z = self.a(x), self.b(x)
+        both = [y, z]
+        with torch.no_grad():
+            torch._foreach_mul_(both, 3.0)
+            torch._foreach_addcmul_(both, [z, y], [torch.sin(y), z])
+            halves = torch._foreach_mul(both, 0.5)
+            parts: List[Tensor] = []
+            for i in range(4):
+                parts.append(y[:, 2 * i:2 * i + 2])
+            torch._foreach_add_(parts, 0.25)
+            grown = z.split(4, 1)
+            grown.append(z)
+            t = torch.cat(grown, 1)
+        h = torch.tanh(both[0] * both[1] + halves[0] + t[:, 8:])
+        means = [self.first, self.second]
+        with torch.no_grad():
+            torch._foreach_mul_(means, 0.9)
+            torch._foreach_add_(means, [self.c.weight, self.d.weight], alpha=0.1)
+            mean = means[0] + means[1]
+        return mse(self.d(torch.relu(self.c(h))) - h @ mean)
+
+
+class WeightLists(nn.Module):
+    """A list that is state is written. Nothing reads the list of weights afterwards, so LibTorch drops the write into these."""
+
+    def __init__(self, w: int = 8):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(w, w), nn.Linear(w, w), nn.Linear(w, w)
+        self.kept = [torch.zeros(w), torch.ones(w)]
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.tanh(self.a(x))
+        with torch.no_grad():
+            torch._foreach_mul_([self.b.weight, self.c.weight], 0.9)
+            torch._foreach_add_(self.kept, 0.5)
+        return mse(self.c(torch.tanh(self.b(y))) - self.kept[1])
+
+
+class ReadWeightLists(nn.Module):
+    """Trained weights that a list holds are scaled in place before they are used."""
+
+    def __init__(self, w: int = 8):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(w, w), nn.Linear(w, w), nn.Linear(w, w)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.tanh(self.a(x))
+        with torch.no_grad():
+            weights = [self.b.weight, self.c.weight]
+            torch._foreach_mul_(weights, 0.9)
+            largest = weights[0].abs().max()
+        return mse(self.c(torch.tanh(self.b(y))) - largest)
+
+
+class ListFactors(nn.Module):
+    """A factor that a list holds requires what the weight does of which it is a view, whatever writes it."""
+
+    def __init__(self, w: int = 8):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(w, w), nn.Linear(w, w), nn.Linear(w, w)
+        self.table = nn.Parameter(torch.randn(w, w))
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.a(x)
+        with torch.no_grad():
+            factors = [self.table.t(), self.b.weight.t()]
+            torch._foreach_clamp_max_(factors, 0.5)
+            t = torch.matmul(h.transpose(0, 1), factors[0])
+        return mse(self.c(torch.tanh(self.b(h))) - t.transpose(0, 1)) + mse(self.table)
+
+
+class GrownLists(nn.Module):
+    """A list of which only a run knows the tensors."""
+
+    def __init__(self, w: int = 4):
+        super().__init__()
+        self.a, self.b = nn.Linear(w, w), nn.Linear(w, w)
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows: List[Tensor] = []
+        for i in range(x.size(0)):
+            rows.append(self.a(x[i]))
+        with torch.no_grad():
+            torch._foreach_mul_(rows, 3.0)
+        return mse(self.b(torch.stack(rows)))
+
+
+class BranchLists(nn.Module):
+    def __init__(self, w: int = 4):
+        super().__init__()
+        self.a, self.b = nn.Linear(w, w), nn.Linear(w, w)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.a(x)
+        both = [y * 2, y * 3]
+        if bool(x.sum() > 0):
+            both.append(y * 5)
+        with torch.no_grad():
+            torch._foreach_mul_(both, 3.0)
+        return mse(self.b(torch.stack(both).sum(0)))
+
+
 class LastRow(nn.Module):
     """A view of an activation, kept for the next micro-batch; it requires what its tensor does, and no gradient reaches it."""
 
@@ -608,6 +720,23 @@ class GradModes(e2e.Case):
     def testAnLstm(self):
         self.trains(self.made(Lstms, torch.randn(10, 3, 6)), ["--stages", 2], ["--stages", 3])
         self.trains(self.made(DoubleLstm, torch.randn(10, 3, 6)), ["--stages", 2])
+
+    def testWritesIntoTheTensorsOfLists(self):
+        self.trains(self.made(Lists, torch.randn(10, 8)), ["--stages", 2], ["--at", "d", "--nearest"])
+
+    def testWritesIntoTheWeightsOfLists(self):
+        self.trains(self.made(WeightLists, torch.randn(10, 8)), ["--stages", 2])
+
+    def testWritesIntoTheWeightsOfAListThatIsRead(self):
+        self.trains(self.made(ReadWeightLists, torch.randn(10, 8)), ["--stages", 2])
+
+    def testFactorsOfAWrittenList(self):
+        self.trains(self.made(ListFactors, torch.randn(10, 5, 8)), ["--stages", 2])
+
+    def testWritesIntoTheTensorsOfListsOfARun(self):
+        for kind in (GrownLists, BranchLists):
+            with self.subTest(kind.__name__):
+                self.trains(self.made(kind, torch.randn(10, 4)), ["--stages", 2])
 
     def testViewsThatAreKept(self):
         self.trains(self.made(LastRow, torch.randn(10, 8)), ["--stages", 2], ["--at", "b,c"])
