@@ -90,7 +90,7 @@ void SplitWalk::Search::findWay(const ag::edge_list &outputs, const ag::edge_lis
       todo_.push_back(*node);
   // An output that only weights reach is a middle, too, and so is the way from it to other outputs.
   for (const ag::Edge &edge : outputs)
-    if (const std::optional<size_t> node = find(edge))
+    if (const std::optional<size_t> node = find(edge); node && !behind_[*node])
       todo_.push_back(*node);
   while (!todo_.empty()) {
     const size_t node = todo_.back();
@@ -100,6 +100,13 @@ void SplitWalk::Search::findWay(const ag::edge_list &outputs, const ag::edge_lis
     onWay_[node] = true;
     llvm::append_range(todo_, usersOf(node));
   }
+}
+
+void SplitWalk::Search::findWeights(const ag::edge_list &weights) {
+  behind_.assign(nodes_.size(), false);
+  for (const ag::Edge &weight : weights)
+    if (const std::optional<size_t> node = find(weight))
+      behind_[*node] = true;
 }
 
 void SplitWalk::Search::clear() {
@@ -118,26 +125,21 @@ void SplitWalk::begin(const ag::edge_list &outputs, const ag::edge_list &inputs,
   isWholeLater_ = llvm::none_of(inputs, [&](const ag::Edge &input) { return search.find(input); });
   if (isWholeLater_)
     return;
+  search.findWeights(weights);
+  for (const ag::Edge &output : outputs)
+    if (const std::optional<size_t> node = search.find(output); node && search.behind_[*node])
+      weightResults_.push_back(output);
   search.findWay(outputs, inputs);
   findMiddles(search);
 }
 
 void SplitWalk::findMiddles(Search &search) {
   const size_t nodes = search.nodes_.size();
-  search.behind_.assign(nodes, false);
   search.isMiddle_.assign(nodes, false);
   std::vector<size_t> &way = search.todo_;
-  for (const ag::Edge &weight : weights_) {
-    const std::optional<size_t> start = search.find(weight);
-    if (!start)
-      continue;
-    if (search.onWay_[*start]) { // the weight is an output
-      whyWhole_ = "a weight is a result of the stage";
-      return;
-    }
-    way.push_back(*start);
-    search.behind_[*start] = true;
-  }
+  for (size_t i = 0; i < nodes; ++i)
+    if (search.behind_[i]) // so far, only weights are
+      way.push_back(i);
   while (!way.empty()) {
     const size_t node = way.back();
     way.pop_back();
@@ -182,11 +184,10 @@ void SplitWalk::divideEdges(const Search &search) {
   }
 }
 
-/// What other stages found for an input that this stage only hands on starts at the input itself.
-void SplitWalk::keepRoots(WalkRoots &roots) {
+void SplitWalk::keepRoots(WalkRoots &roots, llvm::function_ref<bool(const ag::Edge &)> isOfInputs) {
   size_t left = 0;
   for (size_t i = 0; i < roots.edges.size(); ++i) {
-    if (llvm::is_contained(inputs_, roots.edges[i])) {
+    if (isOfInputs(roots.edges[i])) {
       std::swap(roots.edges[left], roots.edges[i]);
       std::swap(roots.gradients[left++], roots.gradients[i]);
       continue;
@@ -200,10 +201,16 @@ void SplitWalk::keepRoots(WalkRoots &roots) {
 void SplitWalk::walkToInputs(GraphWalk &walk) {
   walk.wanted = inputs_;
   if (isWholeLater_) {
-    keepRoots(walk.roots);
+    // What other stages found for an input that this stage only hands on starts at the input
+    // itself.
+    keepRoots(walk.roots,
+              [this](const ag::Edge &root) { return llvm::is_contained(inputs_, root); });
     walk.run(/*keepGraph=*/true);
     return;
   }
+  if (!weightResults_.empty())
+    keepRoots(walk.roots,
+              [this](const ag::Edge &root) { return !llvm::is_contained(weightResults_, root); });
   for (const WeightEdge &each : weightEdges_)
     middles_[each.middle]->next_edges()[each.number] = ag::Edge();
   for (const NodePtr &middle : middles_)
@@ -248,6 +255,7 @@ void SplitWalk::walkToWeights(GraphWalk &walk) {
 void SplitWalk::clear() {
   inputs_.clear();
   weights_.clear();
+  weightResults_.clear();
   others_.clear();
   middles_.clear();
   weightEdges_.clear();

@@ -4,6 +4,7 @@
 #include "ir/autograd/GraphWalk.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/function.h>
@@ -26,6 +27,7 @@ namespace pipec {
 ///                            |
 ///                            +-------> weights               W
 ///
+/// A weight that is itself an output gets what arrives there in W, before what its uses contribute.
 /// Where the outputs lead to no input, as in a first stage, I only keeps the roots, and W is the
 /// whole backward.
 ///
@@ -67,13 +69,15 @@ private:
   };
 
   void findMiddles(Search &search);
-  /// Leaves in `roots` those of inputs, and keeps the others for W.
-  void keepRoots(WalkRoots &roots);
+  /// Leaves in `roots` what I walks from, and keeps the others for W.
+  void keepRoots(WalkRoots &roots,
+                 llvm::function_ref<bool(const torch::autograd::Edge &)> isOfInputs);
   /// Sets whyWhole_ if the edges of a middle must stay together.
   void divideEdges(const Search &search);
 
   torch::autograd::edge_list inputs_, weights_;
-  std::vector<NodePtr> others_; // what only I walks through
+  torch::autograd::edge_list weightResults_; // outputs that are weights
+  std::vector<NodePtr> others_;              // what only I walks through
   std::vector<NodePtr> middles_;
   std::vector<WeightEdge> weightEdges_;
   bool isWholeLater_ = false; // the outputs lead to no input
@@ -88,8 +92,9 @@ private:
 
   /// The nodes from the outputs on, in visit order, and who uses each.
   void listNodes(const torch::autograd::edge_list &outputs);
-  /// Notes what leads from the outputs to an input, or to another output.
+  /// Notes what leads from the outputs to an input, or to another output that is no weight.
   void findWay(const torch::autograd::edge_list &outputs, const torch::autograd::edge_list &inputs);
+  void findWeights(const torch::autograd::edge_list &weights);
   /// Nothing: the outputs do not lead to it.
   std::optional<size_t> find(const torch::autograd::Edge &edge) const;
   llvm::ArrayRef<size_t> usersOf(size_t node) const {

@@ -91,6 +91,21 @@ class AsResult(Layers):
         return mse(self.c(x @ result) + result.sum(0))
 
 
+class ResultOfAMiddleStage(Layers):
+    """A stage that receives gradients uses a weight and hands it on, which is seen in the run only."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.b(self.a(x))
+        if bool(x.sum() > -1000):
+            result = self.p
+        else:
+            result = self.eye
+        for w in (self.p, self.p):
+            x = torch.tanh(x @ w)
+        x = self.c(x)
+        return mse(x @ result)
+
+
 class OnlyInTheRun(Layers):
     """The example takes the other branch, and one round of each loop."""
 
@@ -113,7 +128,7 @@ class OnlyInTheRun(Layers):
         return mse(self.c(x @ self.q))
 
 
-MODELS = [OnlyInTheRun, InOneOperator, TwoNames, BlockOfTwoNames, MadeEarlyReadLate, AsResult]
+MODELS = [OnlyInTheRun, InOneOperator, TwoNames, BlockOfTwoNames, MadeEarlyReadLate, AsResult, ResultOfAMiddleStage]
 
 
 class RepeatedUses(e2e.Case):

@@ -192,7 +192,7 @@ inline Plan trainedPlan() {
                           {1, 1},
                           {{2, 0}, {0, 0}}},
                          {"shared", {}, "float32", {2}, {1}, {{2, 1}, {0, 1}}}};
-  training.whyWhole = {"", "", "a weight is a result of the stage"};
+  training.whyWhole = {"", "", "a write in place"};
   training.recompute = {0, 2};
   training.recomputeExceptLast = true;
   training.costs = {{100, 80, 60, 4096, 1024}, {200, 0, 0, 0, 0}, {300, 240, 180, 8192, 8192}};
