@@ -20,29 +20,7 @@ namespace pipec {
 /// not know of modes. True if it changed anything. Errors: the refusals grad-mode and
 /// hidden-tensors.
 ///
-/// An operator that returns its argument itself, as contiguous() may, gives PyTorch a tensor with a
-/// graph. Only a run shows whether it does, so stages decide it there:
-///
-///       k = h.contiguous()        =>   %h1 = aten::detach(%h)
-///                                      %k1 = aten::contiguous(%h1)
-///                                      %k  = %h if %k1 is %h1, else %k1
-///
-/// Operators of the part read %k1 in both cases.
-///
-/// Products, recurrent layers and the masks of attention ask what their arguments require, and
-/// choose by that how they compute (asksWhatIsRequired). So they read what PyTorch gives them,
-/// views of a whole tensor included (WholeForms.h), and their results are detached. The graph of
-/// such a result is gone with the next operator:
-///
-///       t = linear(x, w)          =>   %t1 = aten::linear(%x, %w)
-///                                      %t  = aten::detach(%t1)
-///
-/// Behind the part, PyTorch has such a view as a leaf that requires gradients, which go nowhere.
-/// Products there read one.
-///
-/// An LSTM chooses by the mode (asksForGradMode), and an operator that writes the tensors of a list
-/// needs that list, whatever is in it. These alone run with gradients switched off
-/// (GradModeSwitch.h).
+/// BareOperators.h says how each operator of a part is treated.
 llvm::Expected<bool> lowerGradRegions(Model &model);
 
 } // namespace pipec

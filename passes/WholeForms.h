@@ -10,7 +10,7 @@ struct Value;
 namespace pipec {
 
 /// Tensors that a part without gradients makes have no graph. Views are an exception in PyTorch:
-/// there, too, a view of a tensor that requires gradients requires them. GradRegions has views of
+/// there, too, a view of a tensor that requires gradients requires them. BareOperators has views of
 /// detached tensors instead. For such a value, this finds the one that requires what the tensor of
 /// PyTorch does, and inserts what makes it:
 ///
