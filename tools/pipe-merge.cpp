@@ -77,7 +77,7 @@ llvm::Expected<ExitCode> run() {
   if (artifact.empty() && !(given(into) && (given(state) || given(checkpoint))))
     return makeError(
         ExitCode::Usage, "missing argument MODEL.pipe",
-        given(checkpoint) || given(into)
+        given(checkpoint) || given(into) || given(state)
             ? "pass the artifact, or both --into MODEL.pt, the model that was compiled, "
               "and --checkpoint DIR or --state FILE, which need no artifact"
             : "usage: pipe-merge MODEL.pipe -o MODEL.pt [options]");

@@ -88,8 +88,9 @@ llvm::Expected<size_t> ranksOf(const TrainingWishes &wishes) {
   if (wishes.cuts && wishes.stages % ranks != 0)
     return cannotShare(wishes.stages, ranks, wishes.ranks != 0);
   if (wishes.stages % ranks != 0)
-    return failf(ExitCode::Usage, "--stages: expected a multiple of {}, got {}",
-                 counted(ranks, "rank"), wishes.stages);
+    return failf(ExitCode::Usage,
+                 "--stages: expected a multiple of {}, the number of ranks, got {}", ranks,
+                 wishes.stages);
   return ranks;
 }
 

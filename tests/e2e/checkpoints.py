@@ -584,6 +584,7 @@ class Checkpoints(e2e.Case):
                      "c", "-o", "x.pt")
         self.refused(USAGE, "--state: expected it without --checkpoint, got both", "pipe-merge", "--into", model, "--state", "state.pt", "--checkpoint", "c", "-o", "x.pt")
         self.refused(USAGE, ["missing argument MODEL.pipe", "both --into MODEL.pt, the model that was compiled"], "pipe-merge", "--checkpoint", "c", "-o", "x.pt")
+        self.refused(USAGE, ["missing argument MODEL.pipe", "both --into MODEL.pt, the model that was compiled"], "pipe-merge", "--state", "s.pt", "-o", "x.pt")
         self.refused(USAGE, "-o: c/step-3/stage-0.pt is inside a checkpoint", "pipe-merge", "--into", model, "--checkpoint", "c", "-o", "c/step-3/stage-0.pt",
                      "--force")
         self.refused(USAGE, "--output: c/step-3/new.pt is inside a checkpoint", "pipe-run", pipe, "--train", *run, "--output", "c/step-3/new.pt")

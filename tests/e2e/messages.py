@@ -484,6 +484,7 @@ class NextSteps(Messages):
         run = ["pipe-run", self.save(Squares), "--train", "--inputs", "f32[4,8]", "--force"]
         self.pipec(0, *run, "--output", "weights.pt", saying=note)
         self.pipec(0, *run, "--checkpoint", "checkpoints", saying=note)
+        self.pipec(0, *run, "--steps", 2, saying=note)
         for other in (["--emit-grads", "gradients.pt", "--output", "weights.pt"], ["--optimizer", "SGD,lr=0.1", "--output", "weights.pt"], []):
             self.assertNotIn("no --optimizer", self.pipec(0, *run, *other).err)
 

@@ -441,9 +441,11 @@ class Training(e2e.Case):
                      "--stages", 2, "--loss-output", "0")
         self.refused(USAGE, ["expected result 2 to be the loss", "got int"], "pipe-compile", *model, "--train", "--stages", 2, "--loss-output", "2")
         self.refused(USAGE, "--loss-output", "pipe-compile", *model, "--train", "--stages", 2, "--loss-output", "loss")
-        self.refused(USAGE, "--loss-output: expected --train with it", "pipe-compile", *model, "--stages", 2, "--loss-output", "1")
+        self.refused(USAGE, "--loss-output: expected --train with it", "pipe-compile", *model, "--stages", 2, "--loss-output", "1", "--infer")
         count, _ = self.trained(*model, "--stages", 2, "--loss-output", "1")
         self.assertEqual(count, 4)
+        self.pipec(0, "pipe-compile", *model, "--stages", 2, "--loss-output", "1", "-o", "implied.pipe", "--force")
+        self.assertEqual(e2e.plan("implied.pipe")["training"], e2e.plan("out.pipe")["training"])
         # A training is planned without a loss, too.
         self.pipec(0, "pipe-compile", *model, "--train", "--stages", 2, "--dry-run")
 

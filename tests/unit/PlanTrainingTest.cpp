@@ -329,7 +329,7 @@ TEST(PlanTraining, TakesRanksFromWhatIsSaid) {
   EXPECT_EQ(take(planTraining(table, wishes)).ranks, 3u);
   wishes.cluster = defaultCluster(2);
   EXPECT_TRUE(failedWith(planTraining(table, wishes), ExitCode::Usage,
-                         "--stages: expected a multiple of 2 ranks, got 3"));
+                         "--stages: expected a multiple of 2, the number of ranks, got 3"));
   wishes.stages = 4;
   const PlannedTraining plan = take(planTraining(table, wishes));
   EXPECT_EQ(plan.ranks, 2u);

@@ -31,7 +31,7 @@ StringOption
          cl::value_desc("LOSS.pt"), cl::cat(compileCategory));
 StringOption
     lossOutput("loss-output",
-               cl::desc("with --train: the result that is the loss, one floating-point "
+               cl::desc("compile for training with this result as the loss, one floating-point "
                         "number, or PATH,PATH for a sum and its count (default: the model's "
                         "only result, or the pair that test runs show to be one)"),
                cl::value_desc("PATH"), cl::cat(compileCategory));
@@ -109,7 +109,7 @@ llvm::Error readTraining(const CompileContext &context, CompileOptions &options)
        {static_cast<cl::Option *>(&batch), static_cast<cl::Option *>(&recompute),
         static_cast<cl::Option *>(&splitBackward), static_cast<cl::Option *>(&lossOutput),
         static_cast<cl::Option *>(std::addressof(evaluation))})
-    if (given(*option) && (context.infer || !given(loss)) && !train)
+    if (given(*option) && !train && !isTraining(context))
       return makeError(ExitCode::Usage,
                        fmt::format("{}: expected --train with it", spelledOption(option->ArgStr)));
   // With --infer: the loss in eval mode, for evaluations between the steps of a training.
@@ -158,7 +158,9 @@ llvm::Error readTraining(const CompileContext &context, CompileOptions &options)
   return llvm::Error::success();
 }
 
-bool isTraining(const CompileContext &context) { return train || (given(loss) && !context.infer); }
+bool isTraining(const CompileContext &context) {
+  return train || ((given(loss) || given(lossOutput)) && !context.infer);
+}
 
 bool hasTrainFlag() { return train; }
 
@@ -167,7 +169,7 @@ bool hasAutoSchedule() { return schedule == "auto"; }
 void noteTraining(const CompileContext &context, llvm::json::Object &object) {
   object["train"] = isTraining(context);
   object["schedule"] = isTraining(context) && !given(schedule) ? "auto" : scheduleName();
-  if (train)
+  if (isTraining(context))
     object["recompute"] = recompute.getValue();
   if (given(splitBackward))
     object["split_backward"] = splitBackward.getValue();

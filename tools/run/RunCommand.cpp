@@ -38,7 +38,7 @@ IntegerOption microBatches("microbatches",
 StringOption
     schedule("schedule",
              cl::desc("schedule by name, or a CSV file (default: the plan's); with --train "
-                      "any that pipe-schedule --list prints"),
+                      "any of a training that pipe-schedule --list prints"),
              cl::value_desc("forward-only|NAME|FILE.csv"), cl::cat(category));
 IntegerOption dynamic("dynamic",
                       cl::desc("run what is ready, with at most N micro-batches in flight in each "
@@ -86,7 +86,7 @@ StringOption trace("trace",
                             "every op of every rank with its time, and beside it what the "
                             "simulator makes of the measured times of the stages"),
                    cl::value_desc("FILE.json"), cl::cat(category));
-FlagOption force("force", cl::desc("replace existing files of --output and --trace"),
+FlagOption force("force", cl::desc("replace existing files of --output, --trace and --emit-grads"),
                  cl::cat(category));
 StringOption expect("expect", cl::desc("compare the outputs with a file; exit 7 if they differ"),
                     cl::value_desc("FILE"), cl::cat(category));
@@ -337,8 +337,8 @@ llvm::Expected<ReferenceOptions> referenceOptions(const RunCommand &command) {
   return options;
 }
 
-void noteReferenceOptions(const ReferenceOptions &options, RunReport &report) {
-  report.options["method"] = options.method;
+void noteReferenceOptions(RunReport &report) {
+  report.options["method"] = method.getValue();
   report.options["batch_dim"] = llvm::json::Array(batchDim);
   report.options["merge"] = llvm::json::Array(merge);
   report.options["infer"] = infer.getValue();

@@ -41,7 +41,7 @@ llvm::Expected<PipelineOptions> pipelineOptions(const RunCommand &command);
 llvm::Expected<ReferenceOptions> referenceOptions(const RunCommand &command);
 
 /// Adds the options of the reference alone to the report.
-void noteReferenceOptions(const ReferenceOptions &options, RunReport &report);
+void noteReferenceOptions(RunReport &report);
 /// Adds the effective options of all runs, with defaults. An option without a default is left out
 /// unless it was given.
 void noteOptions(const RunCommand &command, RunReport &report);

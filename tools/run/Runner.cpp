@@ -124,8 +124,7 @@ llvm::Expected<Runner> referenceRunner(const RunCommand &command, RunReport &rep
   report.stages.push_back({"the whole model", 0});
   report.devices = {reference->device()};
   report.threads = reference->threads();
-  options.method = reference->signature().method; // which a joined loss chooses
-  noteReferenceOptions(options, report);
+  noteReferenceOptions(report);
   return Runner{[reference](const std::vector<c10::IValue> &values, StepStats &stats) {
                   return reference->infer(values, &stats);
                 },

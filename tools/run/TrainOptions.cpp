@@ -28,8 +28,8 @@ StringOption data("data",
                   cl::desc("with --train: samples instead of --inputs, a file with a pair (inputs, "
                            "targets) written by torch.save; each step takes the next --batch"),
                   cl::value_desc("FILE"), cl::cat(trainCategory));
-IntegerOption batch("batch", cl::desc("with --data: samples of a step"), cl::value_desc("N"),
-                    cl::cat(trainCategory));
+IntegerOption batch("batch", cl::desc("with --data or --eval-data: samples of a step"),
+                    cl::value_desc("N"), cl::cat(trainCategory));
 IntegerOption epochs("epochs", cl::desc("with --data: how often each sample is used (default: 1)"),
                      cl::value_desc("N"), cl::init(1), cl::cat(trainCategory));
 FlagOption shuffle("shuffle",
@@ -214,7 +214,8 @@ llvm::Error checkTraining(bool hasInputs, bool replaces) {
       return failf(ExitCode::Usage, "{}: expected --data with it, got none",
                    spelledOption(option->ArgStr));
   if (given(batch) && !given(data) && !given(evalData))
-    return makeError(ExitCode::Usage, "--batch: expected --data or --eval-data with it, got none");
+    return makeError(ExitCode::Usage, "--batch: expected --data or --eval-data with it, got none",
+                     "the file of --inputs is one batch");
   if (given(data) && hasInputs)
     return makeError(ExitCode::Usage, "--data: expected it without --inputs, got both",
                      "the file of --data holds a pair (inputs, targets)");
@@ -225,7 +226,8 @@ llvm::Error checkTraining(bool hasInputs, bool replaces) {
       return failf(ExitCode::Usage, "--presplit: expected it without {}, got both",
                    spelledOption(option->ArgStr));
   if (presplit && !hasInputs)
-    return makeError(ExitCode::Usage, "--presplit: expected --inputs with it, got none");
+    return makeError(ExitCode::Usage, "--presplit: expected --inputs with it, got none",
+                     "pass a file with a list of micro-batches");
   if (given(data) && given(targets))
     return makeError(ExitCode::Usage, "--targets: expected it without --data, got both",
                      "the file of --data holds a pair (inputs, targets)");
@@ -330,7 +332,8 @@ llvm::Error checkTrainedModel(const TrainOptions &options, bool isArtifact) {
 
 void noteWithoutOptimizer(const TrainOptions &options, bool writesWeights) {
   const bool wantsGradients = !options.emitGrads.empty();
-  if (!options.training.updates() && !wantsGradients && (writesWeights || given(epochs)))
+  const bool repeats = given(epochs) || steps > 1 || given(evalData);
+  if (!options.training.updates() && !wantsGradients && (writesWeights || repeats))
     printNote("no --optimizer: weights stay as they are, only gradients are computed; to train, "
               "pass --optimizer, as in --optimizer sgd,lr=0.1");
 }

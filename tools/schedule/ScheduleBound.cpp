@@ -40,7 +40,8 @@ llvm::Expected<AutoShape> autoShape(const TrialRequest &asked) {
   AutoShape shape;
   shape.ranks = ranksFor(asked, stages, /*chunks=*/1);
   if (stages % shape.ranks != 0)
-    return failf(ExitCode::Usage, "--stages: expected a multiple of {} ranks, got {}", shape.ranks,
+    return failf(ExitCode::Usage,
+                 "--stages: expected a multiple of {}, the number of ranks, got {}", shape.ranks,
                  stages);
   if (stages)
     shape.chunks.push_back(stages / shape.ranks);

@@ -233,9 +233,9 @@ llvm::Expected<TrialRequest> readRequest() {
 }
 
 llvm::json::Object optionsAsGiven() {
-  llvm::json::Object options{{"schedule", schedules.getValue()},
-                             {"costs", given(costs) ? costs.getValue() : "f=1,i=1,w=1,comm=0"},
-                             {"pairs", pairs.getValue()}};
+  llvm::json::Object options{{"schedule", schedules.getValue()}, {"pairs", pairs.getValue()}};
+  if (given(costs) || !isArtifact(schedules)) // an artifact has costs of its own
+    options["costs"] = given(costs) ? costs.getValue() : "f=1,i=1,w=1,comm=0";
   for (const IntegerOption *option : {&ranks, &stages, &microBatches, &batch})
     if (given(*option))
       options[option->ArgStr] = static_cast<int64_t>(option->getValue());

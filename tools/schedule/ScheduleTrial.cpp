@@ -21,8 +21,9 @@ llvm::Expected<ScheduleRequest> shapeFor(const Generator &generator, const Trial
   ScheduleRequest request;
   request.ranks = ranksFor(asked, stages, generator.leastChunks);
   if (stages % request.ranks != 0)
-    return failf(ExitCode::Usage, "--stages: expected a multiple of {} ranks, got {}",
-                 request.ranks, stages);
+    return failf(ExitCode::Usage,
+                 "--stages: expected a multiple of {}, the number of ranks, got {}", request.ranks,
+                 stages);
   request.chunks = stages ? stages / request.ranks : generator.leastChunks;
   request.microBatches = microBatchesFor(asked, request.ranks);
   request.costs = asked.costs.of(request.ranks, request.chunks);
