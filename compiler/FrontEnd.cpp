@@ -90,6 +90,30 @@ llvm::Error refuseInnerGradients(const Model &model) {
   return found.empty() ? llvm::Error::success() : refuseWith(Refusal::InnerGradient, found);
 }
 
+bool isAttribute(const torch::jit::Value *value, const Model &model) {
+  return value->node() == model.graph->param_node() && value->offset() >= model.argumentCount();
+}
+
+/// Whether the operator reads or changes what autograd keeps at a tensor.
+bool touchesGraphState(torch::jit::Node *node, const Model &model) {
+  if (node->kind() == c10::Symbol::aten("requires_grad_"))
+    return isAttribute(node->input(0), model);
+  return node->kind() == c10::prim::grad || node->kind() == c10::Symbol::aten("is_leaf") ||
+         node->kind() == c10::Symbol::aten("retain_grad") ||
+         node->kind() == c10::Symbol::aten("retains_grad");
+}
+
+llvm::Error refuseGraphState(const Model &model) {
+  std::string found;
+  if (model.mode == Mode::Train)
+    anyNodeInside(model.graph->block(), [&](torch::jit::Node *node) {
+      if (touchesGraphState(node, model))
+        found = describeNode(node);
+      return !found.empty();
+    });
+  return found.empty() ? llvm::Error::success() : refuseWith(Refusal::GraphState, found);
+}
+
 /// Brings the graph into the form of the files. Reading also folds: a result may become None.
 llvm::Error writeAndRead(Model &model) {
   TRY(roundTrip(model).takeError());
@@ -127,6 +151,7 @@ llvm::Expected<Model> FrontEnd::flatten(PassContext &context) {
   AnyModel model = std::move(imported);
   TRY(runPasses(frontPipeline(options_), model, context).takeError());
   TRY(refuseInnerGradients(std::get<Model>(model)));
+  TRY(refuseGraphState(std::get<Model>(model)));
   // Before anything runs, because inputs that a run writes must be copies.
   noteWrites(std::get<Model>(model));
   phases_.end("normalise");

@@ -144,6 +144,15 @@ constexpr RefusalRow kRefusals[] = {
      "forward calls torch.autograd.grad or backward(), as for a penalty on gradients. Such a call "
      "walks back through operators of all stages before it, and each stage has only the graph of "
      "its own; inference has none. pipe-run --train trains such a model unsplit, from its .pt."},
+    {Refusal::GraphState, "graph-state",
+     "--train: {} reads or changes what autograd keeps at a tensor",
+     "leave it out of the model, and freeze weights before it is saved or with pipe-run --freeze "
+     "NAME; or train the model unsplit: pipe-run MODEL.pt --train",
+     "is_leaf, retain_grad(), retains_grad and .grad belong to the graph of the whole model, and "
+     "requires_grad_() of a weight changes in the middle of a step what is trained. A stage has a "
+     "graph of its own, which begins at its weights and at what it receives. pipe-run --train "
+     "trains such a model unsplit, from its .pt, if the same weights require gradients after each "
+     "forward as before it."},
     {Refusal::TooFewPlaces, "too-few-places",
      "{} stages requested; this model can be cut into at most {}: {}", "{}",
      "The number of stages is limited by the operators at top level that may be separated. Control "

@@ -36,6 +36,7 @@ enum class Refusal {
   GradMode,
   HiddenTensors,
   InnerGradient,
+  GraphState,
   TooFewPlaces,
   CutNotPossible,
 };

@@ -30,6 +30,12 @@ bool isNoGrad(const Value *object) {
          type->name()->qualifiedName() == "__torch__.torch.autograd.grad_mode.no_grad";
 }
 
+/// As the flag of a weight, which nothing but a training reads.
+bool freezesAttribute(const Node *node) {
+  return isKind(node, "aten::requires_grad_") &&
+         node->input(0)->node()->kind() == c10::prim::GetAttr;
+}
+
 /// Initial: on in a training, but for the test runs of forwards.
 enum class GradMode { Initial, On, Off };
 
@@ -65,6 +71,10 @@ private:
                  entered.back().first == node->input()) {
         after = entered.back().second;
         entered.pop_back();
+      } else if (!trains() && freezesAttribute(node)) {
+        node->output()->replaceAllUsesWith(node->input(0));
+        setters_.push_back(node);
+        changed_ = true;
       } else if (isKind(node, "aten::is_grad_enabled")) {
         answer(node, mode);
       } else if (isKind(node, "aten::set_grad_enabled")) {

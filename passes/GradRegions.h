@@ -6,8 +6,9 @@
 
 namespace pipec {
 
-/// Removes what sets the grad mode: `with torch.no_grad():` and torch.set_grad_enabled. In a
-/// training, the operators of such a part read tensors without their graph instead:
+/// Removes what sets the grad mode: `with torch.no_grad():` and torch.set_grad_enabled, for an
+/// inference also requires_grad_ of weights. In a training, the operators of such a part read
+/// tensors without their graph instead:
 ///
 ///   with torch.no_grad():            %w1 = aten::detach(%w)
 ///       t = maximum(x, w)     =>     %x1 = aten::detach(%x)

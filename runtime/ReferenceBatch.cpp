@@ -96,6 +96,18 @@ llvm::Error Reference::Impl::learn(const std::vector<c10::IValue> &inputs) {
   const bool walksBack = training && !inner.empty();
   const c10::AutoGradMode mode(walksBack || c10::GradMode::is_enabled());
   llvm::Expected<BatchDiscovery> found = discover(signature, inputs, options.microBatches);
+  if (!found && training && !c10::GradMode::is_enabled()) {
+    // The model may ask for the graph that a step has, as retain_grad() does.
+    const c10::AutoGradMode gradients(true);
+    Signature again = signature;
+    if (auto second = discover(again, inputs, options.microBatches)) {
+      llvm::consumeError(found.takeError());
+      found = std::move(second);
+      signature = std::move(again);
+    } else {
+      llvm::consumeError(second.takeError());
+    }
+  }
   if (!found) {
     if (!inner.empty() && !c10::GradMode::is_enabled() && runsWithGradients(inputs))
       return withoutGradients(found.takeError(), inner);

@@ -77,6 +77,9 @@ llvm::Error Reference::train(const TrainingOptions &options) {
       if (settings.common)
         settings.each.erase(settings.each.begin() + at);
     }
+  for (const auto &parameter : impl_->module->named_parameters())
+    if (!parameter.value.requires_grad())
+      training->frozen.emplace_back(parameter.name, parameter.value);
   if (options.batchNorm == BatchNorm::Deferred &&
       !training->norms.defer(*impl_->module, impl_->signature.method))
     return noBatchNorm();
@@ -185,6 +188,23 @@ llvm::Expected<TrainedStep> Reference::stepOrRestore(BatchParts &parts, StepStat
   return result;
 }
 
+llvm::Error ReferenceTraining::checkFlags(size_t k) const {
+  const auto changed = [k](const std::string &name, bool before) {
+    return makeError(ExitCode::Usage,
+                     fmt::format("micro-batch {}: parameter {}: expected requires_grad {} after "
+                                 "the forward, as before it, got {}",
+                                 k, name, before, !before),
+                     "freeze weights before the model is saved, or with --freeze NAME");
+  };
+  for (const TrainedTensor &each : tensors)
+    if (!each.tensor.requires_grad())
+      return changed(each.names.front(), true);
+  for (const auto &[name, tensor] : frozen)
+    if (tensor.requires_grad())
+      return changed(name, false);
+  return llvm::Error::success();
+}
+
 llvm::Error ReferenceTraining::noteUse() {
   used.resize(tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -229,6 +249,7 @@ llvm::Error Reference::runMicroBatch(BatchParts &parts, size_t k, StepSums &sums
   if (!value)
     return impl.explained(value.takeError(), parts.inputs[k]);
   training.norms.note(norms.take());
+  TRY(training.checkFlags(k));
   if (!training.loss && !impl.known) // one micro-batch, or ones that were cut before
     describeResult(impl.signature, *value);
   std::vector<c10::IValue> leaves = TRY(flattenOutputs(impl.signature, *value));

@@ -21,6 +21,7 @@ struct StepSums {
 struct ReferenceTraining {
   TrainingOptions options;
   std::vector<TrainedTensor> tensors;
+  std::vector<std::pair<std::string, at::Tensor>> frozen; // all other parameters, and their names
   std::vector<at::Tensor> gradients, kept; // per tensor; kept: copies from before clipping
   std::optional<Optimizer> optimizer;
   StepRates rates;
@@ -38,6 +39,9 @@ struct ReferenceTraining {
   /// From the sums of gradients to the update. step: from 0. Throws LibTorch's exceptions. Errors:
   /// those of judge(), an unusable count, a sparse gradient.
   llvm::Expected<TrainedStep> endStep(const StepSums &sums, uint64_t step);
+  /// After the forward of micro-batch `k`. Errors: Usage for a parameter that the model has frozen
+  /// or unfrozen.
+  llvm::Error checkFlags(size_t k) const;
   /// Notes what has a gradient. Errors: Usage for a tensor that should have been in the checkpoint.
   llvm::Error noteUse();
   /// Sets `loss`. Adds a note on what was understood. Errors: Usage.

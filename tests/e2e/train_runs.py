@@ -224,6 +224,38 @@ class Masked(nn.Module):
         return nn.functional.cross_entropy(self.b(torch.tanh(self.a(ids))).flatten(0, 1), target.flatten(), ignore_index=0)
 
 
+class Flags(nn.Module):
+    """Changes what is trained, in forward."""
+
+    def __init__(self, first: bool, then: bool):
+        super().__init__()
+        self.a, self.b = nn.Linear(6, 6), nn.Linear(6, 1)
+        self.first, self.then, self.runs = first, then, 0
+        self.b.weight.requires_grad_(self.first)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.runs += 1
+        if self.runs > 1:
+            self.b.weight.requires_grad_(self.then)
+        return (self.b(torch.tanh(self.a(x))) ** 2).mean()
+
+
+class Toggles(nn.Module):
+    """A part that is no part of the generator's loss, whose gradient a look keeps."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.LSTM(6, 6), nn.Linear(6, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.b.weight.requires_grad_(False)
+        h = self.a(x)[0]
+        h.retain_grad()
+        made = self.b(h).mean()
+        self.b.weight.requires_grad_(True)
+        return self.b(h.detach()).mean() - made
+
+
 class SummedLoss(nn.Module):
     def __init__(self):
         super().__init__()
@@ -340,6 +372,20 @@ class TrainRuns(e2e.Case):
                 for what in (model, pipe):
                     state, _ = self.trained(what, *run)
                     self.sameBits(dict(expected), {name: state[name] for name in expected}, f"{text} of {what}, {parts} micro-batches")
+
+    def testFlagsOfWeightsInForward(self):
+        """Unsplit, flags may change within a forward, not from one to the next."""
+        torch.save((torch.randn(9, 6),), "batch.pt")
+        run = ["--train", "--inputs", "batch.pt", "--microbatches", 3, "--steps", 2, "--optimizer", "sgd,lr=0.1"]
+        for before in (True, False):
+            torch.jit.script(Flags(before, not before)).save("flags.pt")
+            self.refused(USAGE, [f"micro-batch 1: parameter b.weight: expected requires_grad {str(before).lower()} after the forward, as before it, got",
+                                 "--freeze NAME"], "pipe-run", "flags.pt", *run)
+        torch.jit.script(Toggles()).save("toggles.pt")
+        expected = inPython("toggles.pt", torch.load("batch.pt"), 3, 2, OPTIMIZERS["sgd,lr=0.1"])
+        done = self.pipec(0, "pipe-run", "toggles.pt", *run, "--output", "state.pt", "--force")
+        self.sameBits(dict(expected), torch.load("state.pt"))
+        self.assertNotIn("_flat_weights", done.err)  # a list of parameters, which the file has
 
     def testStateWithoutAFormInFiles(self):
         """Said before the first step: the last one would be lost."""
