@@ -74,9 +74,9 @@ size_t threadsFor(const StagedModel &stages) {
 
 GradientComparison::GradientComparison(SourceCopies &source, const std::string &directory,
                                        const StagedModel &stages, Plan &plan,
-                                       const LossLeaves &loss)
+                                       const LossLeaves &loss, const CompileHook &hook)
     : source_(source), directory_(directory), stages_(stages), plan_(plan), loss_(loss),
-      threads_(threadsFor(stages)) {
+      hook_(hook), threads_(threadsFor(stages)) {
   result_.whyWhole.resize(stages.stages.size());
 }
 
@@ -215,9 +215,10 @@ llvm::Error GradientComparison::trainStages(const ExampleRun &run,
     return trainStages(run, expected, std::move(split), followsFlags, found);
   for (size_t c = 0; c < run.calls.size(); ++c) {
     const at::Tensor &loss = run.leaves[c][plan_.training->loss].toTensor();
+    const at::Tensor scale = rootScale(run, c, plan_.training->count.has_value(), loss);
     llvm::Expected<TrainedMicroBatch> step =
         trainer.backward(std::move(flights[c]), plan_.training->loss,
-                         rootScale(run, c, plan_.training->count.has_value(), loss));
+                         hook_.rootOfStages(scale, run.calls.size()));
     if (!step)
       return internal(step.takeError(), stages_);
     TRY(compareGradients(run, c, expected[c], *step, llvm::is_contained(split, true), found));

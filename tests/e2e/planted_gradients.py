@@ -34,6 +34,7 @@ FOUND_BY = {
     "wrong-root": GRADIENTS + r"the backward is to start at the mean 0 over micro-batches, and starts at the mean 1",
     "forgotten-state": GRADIENTS + r"\S+ at batch \d+, split backward: ",
     "lost-flag": GRADIENTS + r"\S+ at batch \d+, split backward: ",
+    "even-parts": GRADIENTS + r"\S+ at batch [23], whole backward: ",
 }
 OPTIONS = {"forgotten-state": RECOMPUTED}
 MODELS = {"mean-for-sum": "Pair"}

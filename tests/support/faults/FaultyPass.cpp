@@ -115,6 +115,11 @@ llvm::Error FaultyPass::afterFlags(Plan &plan) {
   return fault && fault->ofFlags ? check(fault->ofFlags(plan)) : llvm::Error::success();
 }
 
+at::Tensor FaultyPass::rootOfStages(const at::Tensor &scale, size_t microBatches) const {
+  const faults::TrainingFault *fault = faults::findTrainingFault(fault_);
+  return fault && fault->ofRoots ? fault->ofRoots(scale, microBatches) : scale;
+}
+
 llvm::Error FaultyPass::afterFiles(const std::string &directory) {
   return isFaultOfFiles(fault_) ? check(plantFault(fault_, directory)) : llvm::Error::success();
 }
