@@ -30,6 +30,9 @@ public:
   virtual at::Tensor rootOfStages(const at::Tensor &scale, size_t /*microBatches*/) const {
     return scale;
   }
+  /// If the parameters have more bytes than this, only the example's gradients are kept for the
+  /// comparison with split backwards, not those of all runs.
+  virtual int64_t keptGradients() const { return int64_t(256) << 20; }
 
   /// Weights of at least this many bytes are written past the kernel's cache, and only their ends
   /// are read back.
