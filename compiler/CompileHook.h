@@ -4,6 +4,8 @@
 #include "passes/Pass.h"
 #include "passes/Registry.h"
 
+#include <ATen/core/Tensor.h>
+
 namespace pipec {
 
 /// The hook of one compile. This class changes nothing.
@@ -23,6 +25,14 @@ public:
   /// Between the comparisons of whole and of split backwards; the first has shown which channels
   /// bring gradients back. An error ends the compile.
   virtual llvm::Error afterFlags(Plan &) { return llvm::Error::success(); }
+  /// Where the backward of the stages starts in one of so many micro-batches, if that of the source
+  /// starts at `scale`. Several threads ask.
+  virtual at::Tensor rootOfStages(const at::Tensor &scale, size_t /*microBatches*/) const {
+    return scale;
+  }
+  /// If the parameters have more bytes than this, only the example's gradients are kept for the
+  /// comparison with split backwards, not those of all runs.
+  virtual int64_t keptGradients() const { return int64_t(256) << 20; }
 
   /// Weights of at least this many bytes are written past the kernel's cache, and only their ends
   /// are read back.

@@ -82,7 +82,8 @@ llvm::Error CompileRun::proveGradients(const std::vector<ExampleRun> &runs,
   if (!loss_)
     return llvm::Error::success();
   phases_.begin("comparing gradients");
-  GradientComparison comparison(frontEnd_.source(), writer.directory(), stages, plan, *loss_);
+  GradientComparison comparison(frontEnd_.source(), writer.directory(), stages, plan, *loss_,
+                                *hook_);
   const std::vector<ExampleRun> trained = runsToTrain(runs);
   TRY(comparison.compareWhole(trained));
   TRY(hook_->afterFlags(plan));

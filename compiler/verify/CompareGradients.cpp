@@ -36,10 +36,6 @@ std::string difference(const at::Tensor &expected, const at::Tensor &found) {
   return compare(expected, found, 0.0, 0.0).firstDifference;
 }
 
-/// If the parameters have more bytes than this, only the example's gradients are kept for the
-/// comparison with split backwards, not those of all runs.
-constexpr int64_t kKeptGradients = int64_t(256) << 20;
-
 /// Whether they are copies of one run: the arguments of all calls are the same objects.
 bool isSameRun(const ExampleRun &a, const ExampleRun &b) {
   return a.batch == b.batch && a.otherSizes == b.otherSizes && a.calls.size() == b.calls.size() &&
@@ -74,9 +70,9 @@ size_t threadsFor(const StagedModel &stages) {
 
 GradientComparison::GradientComparison(SourceCopies &source, const std::string &directory,
                                        const StagedModel &stages, Plan &plan,
-                                       const LossLeaves &loss)
+                                       const LossLeaves &loss, const CompileHook &hook)
     : source_(source), directory_(directory), stages_(stages), plan_(plan), loss_(loss),
-      threads_(threadsFor(stages)) {
+      hook_(hook), threads_(threadsFor(stages)) {
   result_.whyWhole.resize(stages.stages.size());
 }
 
@@ -88,7 +84,7 @@ llvm::Error GradientComparison::compareWhole(llvm::ArrayRef<ExampleRun> runs) {
                  lossWords(loss_), lossWords({plan_.training->loss, plan_.training->count}));
   files_ = TRY(SerialStages::load(directory_, plan_));
   const std::vector<bool> none(plan_.stages.size(), false);
-  const bool keepsAll = parameterBytes(plan_) <= kKeptGradients;
+  const bool keepsAll = parameterBytes(plan_) <= hook_.keptGradients();
   compared_.assign(keepsAll ? runs.size() : 1, {});
   return compareAll(runs, [&](size_t r, OfRun &found) -> llvm::Error {
     std::vector<SourceStep> expected = TRY(trainSource(runs[r]));
@@ -215,9 +211,10 @@ llvm::Error GradientComparison::trainStages(const ExampleRun &run,
     return trainStages(run, expected, std::move(split), followsFlags, found);
   for (size_t c = 0; c < run.calls.size(); ++c) {
     const at::Tensor &loss = run.leaves[c][plan_.training->loss].toTensor();
+    const at::Tensor scale = rootScale(run, c, plan_.training->count.has_value(), loss);
     llvm::Expected<TrainedMicroBatch> step =
         trainer.backward(std::move(flights[c]), plan_.training->loss,
-                         rootScale(run, c, plan_.training->count.has_value(), loss));
+                         hook_.rootOfStages(scale, run.calls.size()));
     if (!step)
       return internal(step.takeError(), stages_);
     TRY(compareGradients(run, c, expected[c], *step, llvm::is_contained(split, true), found));

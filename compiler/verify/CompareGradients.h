@@ -1,6 +1,7 @@
 // Compares the training of the stages with that of the source: the loss and every gradient.
 #pragma once
 
+#include "compiler/CompileHook.h"
 #include "compiler/verify/SourceGradients.h"
 #include "ir/Model.h"
 #include "ir/autograd/SerialTrainer.h"
@@ -37,10 +38,9 @@ std::vector<ExampleRun> runsToTrain(llvm::ArrayRef<ExampleRun> runs);
 /// where the source's own backward fails.
 class GradientComparison {
 public:
-  /// source, directory, stages and plan must outlive it. `stages`: what the files hold. `loss`:
-  /// what was asked for.
+  /// All but `loss` must outlive it. `stages`: what the files hold. `loss`: what was asked for.
   GradientComparison(SourceCopies &source, const std::string &directory, const StagedModel &stages,
-                     Plan &plan, const LossLeaves &loss);
+                     Plan &plan, const LossLeaves &loss, const CompileHook &hook);
 
   /// Whole backwards, in all runs. Sets requiresGrad of plan.channels as the runs show it.
   llvm::Error compareWhole(llvm::ArrayRef<ExampleRun> runs);
@@ -78,6 +78,7 @@ private:
   std::optional<SerialStages> files_; // once they are read
   Plan &plan_;
   LossLeaves loss_;
+  const CompileHook &hook_;
   size_t threads_;
   std::vector<std::pair<ExampleRun, std::vector<SourceStep>>> compared_; // the example first
   ComparedGradients result_;

@@ -42,23 +42,42 @@ class Kept(e2e.Case):
 
     def testTrain(self):
         """A step and an evaluation behind it: gradients, state and loss of plain PyTorch, within the tolerance of the dtype."""
+        for folder in TRAINED:
+            self.trains(folder.name, folder / "model.pipe", folder)
+
+    def testTrainFormat12(self):
+        """No released version wrote trainings in format 1.2. The one in 1.3 without what 1.3 added is one."""
+        folder = next(folder for folder in TRAINED if folder.name == "v1.3-training")
+        shutil.rmtree("old.pipe", ignore_errors=True)
+        shutil.copytree(folder / "model.pipe", "old.pipe")
+        plan = Path("old.pipe/plan.json")
+        document = json.loads(plan.read_text(encoding="utf-8"))
+        document["format_version"]["minor"] = 2
+        del document["training"]["costs"]
+        self.assertNotIn("recompute_except_last", document["training"])
+        plan.chmod(0o644)
+        plan.write_text(json.dumps(document), encoding="utf-8")
+        damage.manifest(Path("old.pipe"))
+        self.trains("format 1.2", "old.pipe", folder)
+
+    def trains(self, name, artifact, folder):
+        """As the `expected.pt` of the folder says."""
         import torch
 
-        for folder in TRAINED:
-            for schedule in ("1f1b", "zb-h1"):
-                with self.subTest(artifact=folder.name, schedule=schedule):
-                    torch.save((torch.load(folder / "inputs.pt"), ()), "eval.pt")
-                    done = self.pipec(0, "pipe-run", folder / "model.pipe", "--train", "--inputs", folder / "inputs.pt", "--microbatches", 2, "--threads", 1,
-                                      "--schedule", schedule, "--optimizer", "sgd,lr=0.1", "--eval-data", "eval.pt", "--emit-grads", "grads.pt", "--output",
-                                      "state.pt", "--force", "--json")
-                    expected = torch.load(folder / "expected.pt")
-                    for kind, file in (("gradients", "grads.pt"), ("state", "state.pt")):
-                        actual = torch.load(file)
-                        self.assertEqual(set(actual), set(expected[kind]), kind)
-                        for name, value in expected[kind].items():
-                            torch.testing.assert_close(actual[name], value, msg=lambda text: f"{kind} of {name}: {text}")
-                    loss = json.loads(done.out[done.out.index("{\n"):])["eval"][0]["loss"]
-                    self.assertAlmostEqual(loss, expected["eval_loss"], places=5)
+        for schedule in ("1f1b", "zb-h1"):
+            with self.subTest(artifact=name, schedule=schedule):
+                torch.save((torch.load(folder / "inputs.pt"), ()), "eval.pt")
+                done = self.pipec(0, "pipe-run", artifact, "--train", "--inputs", folder / "inputs.pt", "--microbatches", 2, "--threads", 1,
+                                  "--schedule", schedule, "--optimizer", "sgd,lr=0.1", "--eval-data", "eval.pt", "--emit-grads", "grads.pt", "--output",
+                                  "state.pt", "--force", "--json")
+                expected = torch.load(folder / "expected.pt")
+                for kind, file in (("gradients", "grads.pt"), ("state", "state.pt")):
+                    actual = torch.load(file)
+                    self.assertEqual(set(actual), set(expected[kind]), kind)
+                    for key, value in expected[kind].items():
+                        torch.testing.assert_close(actual[key], value, msg=lambda text: f"{kind} of {key}: {text}")
+                loss = json.loads(done.out[done.out.index("{\n"):])["eval"][0]["loss"]
+                self.assertAlmostEqual(loss, expected["eval_loss"], places=5)
 
     def testCheck(self):
         if not e2e.have("pipe-check"):

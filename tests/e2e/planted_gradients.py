@@ -34,6 +34,7 @@ FOUND_BY = {
     "wrong-root": GRADIENTS + r"the backward is to start at the mean 0 over micro-batches, and starts at the mean 1",
     "forgotten-state": GRADIENTS + r"\S+ at batch \d+, split backward: ",
     "lost-flag": GRADIENTS + r"\S+ at batch \d+, split backward: ",
+    "even-parts": GRADIENTS + r"\S+ at batch [23], whole backward: ",
 }
 OPTIONS = {"forgotten-state": RECOMPUTED}
 MODELS = {"mean-for-sum": "Pair"}
@@ -99,6 +100,17 @@ class PlantedGradients(e2e.Case):
                 done = self.pipec(INTERNAL, *self.train(name, *OPTIONS.get(fault, []), "--planted-fault", fault, "-o", "never.pipe"))
                 self.assertRegex(done.err, FOUND_BY[fault])
                 print(f"  {fault}: {done.err.splitlines()[0][:200]}", file=sys.stderr)
+
+    def testLargeModels(self):
+        """Of parameters above a limit only the gradients of the example's run are kept, for split backwards; all runs have whole ones."""
+        command = [*self.train("Pair"), "-o", "large.pipe"]
+        if "with --train" not in e2e.run(*command, "--planted-fault", "?").err:
+            self.skipTest("a build without planted faults")
+        bytes = sum(value.numel() * value.element_size() for value in Pair().parameters())
+        self.pipec(0, *command, "--kept-gradients", bytes, saying="with whole and split backwards")
+        first = self.pipec(0, *command, "--kept-gradients", bytes - 1, saying="with split backwards in the first")
+        self.assertNotIn("whole and split", first.out)
+        self.pipec(INTERNAL, *command, "--kept-gradients", bytes - 1, "--planted-fault", "lost-flag", saying="split backward")
 
 
 if __name__ == "__main__":

@@ -13,9 +13,16 @@ import torch
 import e2e
 import odd_models
 
+sys.path.insert(0, str(e2e.SOURCE / "tests" / "support"))
+import training_models  # noqa: E402
+
 NAME = "unet"
 MODEL, INPUTS = e2e.MODELS / f"{NAME}.pt", e2e.MODELS / f"{NAME}.inputs.pt"
 OPTIONS = ["--cost", "analytic", "--stages", 3, "--inputs"]
+
+
+def onOneCore():
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
 class Reproducible(e2e.Case):
@@ -37,16 +44,13 @@ class Reproducible(e2e.Case):
 
     def testOneCore(self):
         """Test runs one after the other, and several at a time: the same artifact, and the same words."""
-        def oneCore():
-            os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-
         def words(result):
             return result.err, result.out.partition("time of the compile")[0]
 
         for model, how in (("lstm", ["--stages", 2, "--cost", "analytic"]), ("mlp", ["--at", "layers.8"])):
             with self.subTest(model=model):
                 command = ["pipe-compile", e2e.MODELS / f"{model}.pt", *how, "--inputs", e2e.MODELS / f"{model}.inputs.pt", "--force", "-o"]
-                results = [self.pipec(0, *command, "alone.pipe", before=oneCore, saying="bits"), self.pipec(0, *command, "cores.pipe", saying="bits")]
+                results = [self.pipec(0, *command, "alone.pipe", before=onOneCore, saying="bits"), self.pipec(0, *command, "cores.pipe", saying="bits")]
                 self.assertEqual(words(results[0]), words(results[1]))
                 self.assertEqual(e2e.files("alone.pipe"), e2e.files("cores.pipe"))
 
@@ -180,6 +184,44 @@ torch.jit.trace(model, torch.ones(2, 8)).save("traced.pt")
         model.save("other.pt")
         self.compiled("other.pt", "other.pipe", *OPTIONS, INPUTS)
         self.assertNotEqual(e2e.plan("other.pipe")["source_digest"], e2e.plan("first.pipe")["source_digest"])
+
+
+class Trainings(e2e.Case):
+    """Searches for a training stop when their work is done or too much, never by the clock: a slow machine has the same plan."""
+
+    @classmethod
+    def setUpClass(cls):
+        model, batch = training_models.save("gpt")
+        cls.command = ["pipe-compile", model, "--inputs", batch, "--train", "--cost", "analytic", "--ranks", 2, "--batch", 16, "--force", "-o"]
+        cls.slow = e2e.preloading(e2e.BIN / "pipe-compile", "fast_clock")
+
+    def testTheClockIsFast(self):
+        program = "import time; before = time.monotonic(); sum(range(10**6)); print(time.monotonic() - before)"
+        seen = subprocess.run([sys.executable, "-c", program], env={**os.environ, **e2e.preloading(sys.executable, "fast_clock")}, capture_output=True,
+                              text=True, check=True)
+        self.assertGreater(float(seen.stdout), 1)  # it takes more than a millisecond
+
+    def testArtifacts(self):
+        """Without a memory limit, and with one that another pipeline keeps."""
+        plans = []
+        for limit in ([], ["--memory-limit", "400KiB"]):
+            self.pipec(0, *self.command, "first-training.pipe", *limit)
+            first = e2e.files("first-training.pipe")
+            plans.append(first["plan.json"])
+            for where, how in (("one core, three threads", {"before": onOneCore, "env": {"OMP_NUM_THREADS": "3", "MKL_NUM_THREADS": "3"}}),
+                               ("a slow machine", {"env": self.slow})):
+                with self.subTest(where, limit=limit):
+                    self.pipec(0, *self.command, "other-training.pipe", *limit, **how)
+                    other = e2e.files("other-training.pipe")
+                    self.assertEqual(list(first), list(other))
+                    self.assertEqual([name for name in first if first[name] != other[name]], [])
+        self.assertNotEqual(*plans)
+
+    def testTheLeastMemory(self):
+        """Its search is the longest: what it names is no matter of time, either."""
+        asked = [*self.command, "never.pipe", "--memory-limit", "1kB"]
+        first, slow = self.refused(12, "expected at least", *asked), self.refused(12, "expected at least", *asked, env=self.slow)
+        self.assertEqual(first.err, slow.err)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """trained_containers.py: parameters that forward reads in lists, tuples and dicts of attributes train as PyTorch trains them: gradients, weights, --freeze.
 
-What else holds a trained tensor is refused, with what it is and what to do.
+What else holds a trained tensor is refused, with what it is and what to do. Gradients of lists and optional tensors go from stage to stage.
 """
 import json
 import re
@@ -142,6 +142,29 @@ class WithBuffer(Base):
         return mse(self.b(torch.tanh(self.a(x) @ weight * scale)) @ self.second)
 
 
+class Branches(nn.Module):
+    """Stages send what a branch of the data makes: a list of one tensor or two, a tensor or None."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c, self.d = (nn.Linear(WIDTH, WIDTH) for _ in range(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        kept: List[Tensor] = [self.a(x)]
+        extra: Optional[Tensor] = None
+        if bool(x.sum() > 0):
+            kept.append(torch.tanh(self.b(x)))
+        else:
+            extra = torch.sin(self.b(x))
+        y = torch.tanh(self.c(x))
+        for one in kept:
+            y = y + torch.sin(one)
+        y = self.d(y)
+        if extra is not None:
+            y = y * extra
+        return mse(y)
+
+
 TRAINED = [InTuple, InListOfLists, InListOfTuples, InTupleOfLists, InDict, InNamedTuple, InListWithNone, WithBuffer]
 
 
@@ -270,6 +293,33 @@ class TrainedContainers(e2e.Case):
                 compared = re.search(r"the loss and (\d+) gradients have the same bits", " ".join(report["tested"]))
                 self.assertEqual(int(compared[1]), len(gradients), report["tested"])
                 self.pipec(0, "pipe-check", "m.pipe", "--against", "m.pt")
+
+    def testContainersBetweenStages(self):
+        """Micro-batches of other sizes that take other branches, so a message has another number of tensors, or none."""
+        self.saved(Branches)
+        parts = [torch.rand(3, WIDTH), -torch.rand(2, WIDTH), torch.rand(2, WIDTH)]
+        torch.save((parts[0],), "inputs.pt")
+        torch.save((torch.cat(parts),), "batch.pt")
+        self.assertEqual([len(part) for part in torch.cat(parts).tensor_split(3)], [3, 2, 2])
+        plan = self.compiled("m.pt", "m.pipe", "--train", "--inputs", "inputs.pt", "--at", "c,d", "--cost", "analytic", "--schedule", "zb-h1")
+        sent = {channel["type"]: channel["tensor"] for channel in plan["channels"]}
+        for type in ("List[Tensor]", "Optional[Tensor]"):
+            self.assertIn(type, sent)
+            self.assertIsNone(sent[type], "no flag says whether gradients come back")
+
+        def trained(what, *options):
+            self.pipec(0, "pipe-run", what, "--train", "--inputs", "batch.pt", "--microbatches", 3, "--threads", 1, "--steps", 2, "--optimizer",
+                       "sgd,lr=0.1,momentum=0.9", *options, "--emit-grads", "grads.pt", "--output", "state.pt", "--force")
+            return torch.load("grads.pt"), torch.load("state.pt")
+
+        gradients, state = trained("m.pt")
+        self.assertEqual(len(gradients), 8)
+        self.assertTrue(all(gradient.count_nonzero() for gradient in gradients.values()))
+        for schedule in ("1f1b", "zb-h1"):
+            with self.subTest(schedule=schedule):
+                inStages = trained("m.pipe", "--schedule", schedule)
+                self.sameNamesAndBits(gradients, inStages[0], "gradients")
+                self.sameNamesAndBits(state, inStages[1], "state")
 
     def testWhatIsRefused(self):
         for make, message in REFUSED.items():

@@ -115,6 +115,11 @@ llvm::Error FaultyPass::afterFlags(Plan &plan) {
   return fault && fault->ofFlags ? check(fault->ofFlags(plan)) : llvm::Error::success();
 }
 
+at::Tensor FaultyPass::rootOfStages(const at::Tensor &scale, size_t microBatches) const {
+  const faults::TrainingFault *fault = faults::findTrainingFault(fault_);
+  return fault && fault->ofRoots ? fault->ofRoots(scale, microBatches) : scale;
+}
+
 llvm::Error FaultyPass::afterFiles(const std::string &directory) {
   return isFaultOfFiles(fault_) ? check(plantFault(fault_, directory)) : llvm::Error::success();
 }
@@ -141,8 +146,17 @@ SizeOption cacheLimit("past-cache-from", llvm::cl::value_desc("SIZE"), llvm::cl:
                       llvm::cl::desc("bytes of weights from which they are written past the "
                                      "kernel's cache (test builds)"));
 
-template <typename Hook> struct WithCacheLimit : Hook {
+SizeOption gradientLimit("kept-gradients", llvm::cl::value_desc("SIZE"), llvm::cl::Hidden,
+                         llvm::cl::cat(testBuilds),
+                         llvm::cl::desc("bytes of parameters up to which gradients of all runs are "
+                                        "kept for split backwards (test builds)"));
+
+template <typename Hook> struct WithLimits : Hook {
   using Hook::Hook;
+  int64_t keptGradients() const override {
+    return gradientLimit.getNumOccurrences() ? int64_t(gradientLimit.getValue())
+                                             : Hook::keptGradients();
+  }
   int64_t pastCacheFrom() const override {
     return cacheLimit.getNumOccurrences() ? int64_t(cacheLimit.getValue()) : Hook::pastCacheFrom();
   }
@@ -152,8 +166,8 @@ template <typename Hook> struct WithCacheLimit : Hook {
 [[maybe_unused]] const MakeCompileHook kRegistered =
     testHook = []() -> std::unique_ptr<CompileHook> {
   if (plantedFault.empty())
-    return std::make_unique<WithCacheLimit<CompileHook>>();
-  return std::make_unique<WithCacheLimit<FaultyPass>>(plantedFault.getValue());
+    return std::make_unique<WithLimits<CompileHook>>();
+  return std::make_unique<WithLimits<FaultyPass>>(plantedFault.getValue());
 };
 
 } // namespace

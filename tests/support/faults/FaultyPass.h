@@ -22,6 +22,7 @@ public:
   /// For the faults of trainings in the plan. Errors: as beforeFiles.
   llvm::Error beforeTraining(Plan &plan) override;
   llvm::Error afterFlags(Plan &plan) override;
+  at::Tensor rootOfStages(const at::Tensor &scale, size_t microBatches) const override;
   /// For a fault of the disk. Errors: IO, Usage.
   llvm::Error afterFiles(const std::string &directory) override;
 

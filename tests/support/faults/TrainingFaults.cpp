@@ -3,6 +3,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "tests/support/faults/GraphEdits.h"
 
+#include <ATen/Functions.h>
 #include <torch/csrc/jit/ir/ir.h>
 
 namespace pipec::faults {
@@ -162,6 +163,12 @@ bool lostFlag(Plan &plan) {
   return false;
 }
 
+// --- The step ------------------------------------------------------------------------------------
+
+at::Tensor evenParts(const at::Tensor &scale, size_t microBatches) {
+  return at::full_like(scale, 1.0 / static_cast<double>(microBatches));
+}
+
 constexpr TrainingFault kFaults[] = {
     {"lost-detach", "a detached value has a gradient", lostDetach},
     {"dropped-partial", "one of several readers of a value gives it no gradient", droppedPartial},
@@ -178,6 +185,8 @@ constexpr TrainingFault kFaults[] = {
     {"forgotten-state", "a recompute sees the state of a later micro-batch", nullptr, nullptr,
      forgottenState},
     {"lost-flag", "a channel brings no gradient back", nullptr, nullptr, lostFlag},
+    {"even-parts", "micro-batches of different sizes weigh the same", nullptr, nullptr, nullptr,
+     evenParts},
 };
 
 } // namespace

@@ -4,6 +4,8 @@
 #include "ir/Model.h"
 #include "ir/support/Llvm.h"
 
+#include <ATen/core/Tensor.h>
+
 namespace pipec::faults {
 
 struct TrainingFault {
@@ -12,6 +14,8 @@ struct TrainingFault {
   bool (*ofStages)(StagedModel &) = nullptr; // before the files are written
   bool (*ofPlan)(Plan &) = nullptr;          // once the plan says what is trained
   bool (*ofFlags)(Plan &) = nullptr;         // after the comparison of whole backwards
+  /// Where the backward of a micro-batch starts, instead of at `scale`.
+  at::Tensor (*ofRoots)(const at::Tensor &scale, size_t microBatches) = nullptr;
 };
 
 llvm::ArrayRef<TrainingFault> trainingFaults();
