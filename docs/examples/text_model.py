@@ -48,6 +48,7 @@ class TextModel(nn.Module):
 
 def main():
     out, files = Path(sys.argv[1]), sys.argv[2:]
+    out.mkdir(parents=True, exist_ok=True)
     text = "".join(Path(name).read_text(encoding="utf-8") for name in files)
     alphabet = sorted(set(text))
     number = {character: i for i, character in enumerate(alphabet)}
@@ -58,7 +59,8 @@ def main():
     starts = torch.randint(len(numbers) - CONTEXT, (SAMPLES,))
     pieces = torch.stack([numbers[start : start + CONTEXT + 1] for start in starts.tolist()])
     inputs, targets = pieces[:, :-1].contiguous(), pieces[:, 1:].contiguous()
-    torch.save((inputs[:4], targets[:4]), out / "micro.pt")
+    # Without clone(), the file of a slice holds the whole tensor.
+    torch.save((inputs[:4].clone(), targets[:4].clone()), out / "micro.pt")
     torch.save((inputs, targets), out / "data.pt")
     shares = torch.bincount(targets.flatten(), minlength=len(alphabet)).double() / targets.numel()
     entropy = -(shares * shares.clamp_min(1e-12).log()).sum().item()

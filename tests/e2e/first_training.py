@@ -1,5 +1,5 @@
-"""The first training of docs/training.md as it stands: its Python runs, its commands end well, and print losses as it shows them."""
-import importlib
+"""The first training of docs/training.md as it stands: its Python runs, its commands end well, and print losses as it shows them. With the files that its
+program makes, so do the evaluation of that page and the commands of docs/checkpoints.md."""
 import re
 import shlex
 import subprocess
@@ -7,22 +7,26 @@ import sys
 from pathlib import Path
 
 import torch
-from torch import nn
 
 import e2e
 from tutorial import shows
 
 PAGE = (e2e.SOURCE / "docs" / "training.md").read_text(encoding="utf-8")
-SECTION = PAGE.partition("## A first training\n")[2].partition("\n## ")[0]
+CHECKPOINTS = (e2e.SOURCE / "docs" / "checkpoints.md").read_text(encoding="utf-8")
 
 
-class Loss(nn.Module):
-    def forward(self, result: torch.Tensor, target: torch.Tensor):
-        return nn.functional.cross_entropy(result, target)
+def section(title):
+    return PAGE.partition(f"## {title}\n")[2].partition("\n## ")[0]
+
+
+def blocks(text):
+    """Language and text of each fenced block."""
+    return re.findall(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S)
 
 
 def lastsOnAnyMachine(line):
     """Other processors round otherwise and take other times: three digits of the loss and two of the norm are compared, and the rate."""
+    line = re.sub(r"(loss \d\.\d\d)\d*(  \d+ samples  ).*", r"\1...\2...", line)  # of an evaluation
     return re.sub(r"(loss \d\.\d\d)\d*(  lr \S+  grad norm \d\.\d).*", r"\1...\2...", line)
 
 
@@ -35,21 +39,16 @@ class FirstTraining(e2e.Case):
         lines = text.replace("\\\n", " ").splitlines()
         return "".join(self.pipec(0, *shlex.split(line)).out for line in lines)
 
-    def saveWhatTheReaderHas(self):
-        """The files that the page only names: the model without a loss, a loss, and a batch."""
-        sys.path.insert(0, ".")
-        classifier = importlib.import_module("model").Classifier()
-        for name in ("plain.pt", "classifier-model.pt"):
-            torch.jit.script(classifier).save(name)
-        torch.jit.script(Loss()).save("loss.pt")
-        torch.save(torch.load("data.pt"), "batch.pt")
+    def compareShown(self, shown, printed):
+        shown = "".join(lastsOnAnyMachine(line) + "\n" for line in shown.splitlines())
+        self.assertIn("...", shown.splitlines()[0])
+        self.assertTrue(shows(printed, shown), f"the page shows\n{shown}\nand the commands print\n{printed}")
 
     def testEveryBlockDoesWhatThePageSays(self):
         ran, printed = [], ""
-        for language, text in re.findall(r"^```(\w*)\n(.*?)^```$", SECTION, re.M | re.S):
+        for language, text in blocks(section("A first training")):
             if language == "python" and not ran:
                 self.python("model.py", text)
-                self.saveWhatTheReaderHas()
                 ran.append("model")
             elif language == "python":
                 self.python("block.py", text)
@@ -58,19 +57,38 @@ class FirstTraining(e2e.Case):
                 printed = self.commands(text)
                 ran.append("commands")
             else:
-                shown = "".join(lastsOnAnyMachine(line) + "\n" for line in text.splitlines())
-                self.assertIn("...", shown.splitlines()[0])
-                self.assertTrue(shows(printed, shown), f"the page shows\n{shown}\nand the commands print\n{printed}")
+                self.compareShown(text, printed)
                 ran.append("output")
         self.assertEqual(ran, ["model", "commands", "output", "python", "python", "commands", "commands"])
+        losses = re.findall(r"^step 1/1  loss (\S+)", printed, re.M)
+        self.assertEqual(len(losses), 2, printed)
+        self.assertEqual(losses[0], losses[1], "of the joined artifact and of the model with --loss")
+        self.assertLess(Path("micro.pt").stat().st_size, Path("data.pt").stat().st_size / 2, "a file of a slice that is no clone")
         inner = torch.load("classifier.pt")
         self.sameBits(dict(inner), dict(torch.jit.load("trained-classifier.pt").state_dict()), "trained, and put into the model itself")
-        into = re.search(r"`(pipe-merge model.pipe --state [^`]*)`", SECTION)[1]
+        into = re.search(r"`(pipe-merge model.pipe --state [^`]*)`", section("A first training"))[1]
         self.commands(into)
         self.sameBits(torch.load("state.pt"), dict(torch.jit.load("trained.pt").state_dict()), into)
         # The module around the model is in every stage. It names none.
         for stage in e2e.plan("model.pipe")["stages"]:
             self.assertRegex(stage["first_module"] + " " + stage["last_module"], r"^model\.\S+ model\.\S+$")
+        self.evaluates()
+        self.writesCheckpoints()
+
+    def evaluates(self):
+        (_, commands), (_, shown) = blocks(section("Evaluation between steps"))
+        self.compareShown(shown, self.commands(commands))
+
+    def writesCheckpoints(self):
+        ran = []
+        for language, text in blocks(CHECKPOINTS):
+            if text.startswith("pipe-"):
+                self.commands(text)
+                ran.append("commands")
+            elif language == "python":
+                self.python("block.py", text)
+                ran.append("python")
+        self.assertEqual(ran, ["commands", "commands", "python"])
 
 
 if __name__ == "__main__":
