@@ -212,9 +212,8 @@ llvm::Error GradientComparison::trainStages(const ExampleRun &run,
   for (size_t c = 0; c < run.calls.size(); ++c) {
     const at::Tensor &loss = run.leaves[c][plan_.training->loss].toTensor();
     const at::Tensor scale = rootScale(run, c, plan_.training->count.has_value(), loss);
-    llvm::Expected<TrainedMicroBatch> step =
-        trainer.backward(std::move(flights[c]), plan_.training->loss,
-                         hook_.rootOfStages(scale, run.calls.size()));
+    llvm::Expected<TrainedMicroBatch> step = trainer.backward(
+        std::move(flights[c]), plan_.training->loss, hook_.rootOfStages(scale, run.calls.size()));
     if (!step)
       return internal(step.takeError(), stages_);
     TRY(compareGradients(run, c, expected[c], *step, llvm::is_contained(split, true), found));
