@@ -516,7 +516,7 @@ class TrainingPlans(e2e.Case):
         schedule("auto", "--costs", "costs.json", saying=["expected ranks or stages, got neither"])
         schedule("all", "--costs", "costs.json", "--ranks", 2, saying=["expected auto or one schedule of --list with a table of operators"])
         schedule("auto", "--costs", "costs.json", "--ranks", 2, "--pairs", "fused", saying=["--pairs: expected costs of stages"])
-        schedule("auto", "--costs", "costs.json", "--ranks", 3, "--stages", 4, saying=["--stages: expected a multiple of 3 ranks, got 4"])
+        schedule("auto", "--costs", "costs.json", "--ranks", 3, "--stages", 4, saying=["--stages: expected a multiple of 3, the number of ranks, got 4"])
         schedule("auto", "--costs", "costs.json", "--ranks", 2, "--batch", 4, "--microbatches", 5, saying=["--microbatches: expected at most 4"])
         schedule("auto", "--costs", "costs.json", "--ranks", 64, saying=["expected a model with room for at least 63 cuts"])
         for option, value in (("--batch", 4), ("--recompute", "auto"), ("--tied", "transmit")):
