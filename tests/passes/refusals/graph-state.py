@@ -1,11 +1,11 @@
 # RUN: %python %s %t.pt IsLeaf
-# RUN: %refused graph-state pipe-compile %t.pt --train --at b --inputs f32[4,4] -o %t.pipe --cost analytic
+# RUN: %refused graph-state pipe-compile %t.pt --train --at b --inputs f32[4,4] -o %t.pipe --cost analytic --force
 # RUN: %python %s %t.pt RetainGrad
-# RUN: %refused graph-state pipe-compile %t.pt --train --at b --inputs f32[4,4] -o %t.pipe --cost analytic
+# RUN: %refused graph-state pipe-compile %t.pt --train --at b --inputs f32[4,4] -o %t.pipe --cost analytic --force
 # RUN: pipe-run %t.pt --train --inputs f32[4,4] --microbatches 2
 # RUN: %python %s %t.pt Toggles
-# RUN: %refused graph-state pipe-compile %t.pt --train --at b --inputs f32[4,4] -o %t.pipe --cost analytic
-# RUN: not pipe-compile %t.pt --train --at b --inputs f32[4,4] -o %t.pipe --cost analytic 2>&1 | FileCheck %s
+# RUN: %refused graph-state pipe-compile %t.pt --train --at b --inputs f32[4,4] -o %t.pipe --cost analytic --force
+# RUN: not pipe-compile %t.pt --train --at b --inputs f32[4,4] -o %t.pipe --cost analytic --force 2>&1 | FileCheck %s
 # CHECK: help: {{.*}}, and freeze weights before it is saved or with pipe-run --freeze NAME; or train the model unsplit: pipe-run MODEL.pt --train
 # RUN: pipe-run %t.pt --train --inputs f32[4,4] --microbatches 2
 # RUN: pipe-compile %t.pt --infer --at b --inputs f32[4,4] -o %t.pipe --cost analytic --force
