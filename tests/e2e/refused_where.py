@@ -90,7 +90,7 @@ class Model(nn.Module):
         return y
 """}
 CUTS = {"cut-not-possible": ["--at", "inner.inner.second"], "marker-in-block": ["--split", "markers"], "module-in-block": ["--at", "inner.inner.fc"], "too-few-places": ["--stages", 8, "--inputs", "f32[2,8]"],
-        **dict.fromkeys(["grad-mode", "hidden-tensors"], ["--train", "--at", "inner.inner.b", "--inputs", "f32[4,4]"])}
+        **dict.fromkeys(["grad-mode", "hidden-tensors", "graph-state"], ["--train", "--at", "inner.inner.b", "--inputs", "f32[4,4]"])}
 
 
 class Outer(nn.Module):

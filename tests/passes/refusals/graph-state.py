@@ -47,4 +47,4 @@ class Toggles(Model):
         return self.b(self.a(x).detach()).mean() - made
 
 
-torch.jit.save(torch.jit.script(globals()[sys.argv[2]]()), sys.argv[1])
+torch.jit.save(torch.jit.script(globals()[sys.argv[2] if len(sys.argv) > 2 else "IsLeaf"]()), sys.argv[1])
