@@ -30,8 +30,8 @@ bool isNoGrad(const Value *object) {
          type->name()->qualifiedName() == "__torch__.torch.autograd.grad_mode.no_grad";
 }
 
-/// As the flag of a weight, which nothing but a training reads.
-bool freezesAttribute(const Node *node) {
+/// Sets the flag of a weight or buffer, which nothing but a training reads.
+bool setsFlagOfAttribute(const Node *node) {
   return isKind(node, "aten::requires_grad_") &&
          node->input(0)->node()->kind() == c10::prim::GetAttr;
 }
@@ -71,7 +71,7 @@ private:
                  entered.back().first == node->input()) {
         after = entered.back().second;
         entered.pop_back();
-      } else if (!trains() && freezesAttribute(node)) {
+      } else if (!trains() && setsFlagOfAttribute(node)) {
         node->output()->replaceAllUsesWith(node->input(0));
         setters_.push_back(node);
         changed_ = true;

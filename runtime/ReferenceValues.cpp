@@ -2,6 +2,7 @@
 #include "ir/TorchError.h"
 #include "ir/autograd/GradSum.h"
 #include "ir/support/Try.h"
+#include "llvm/ADT/STLExtras.h"
 #include "runtime/ReferenceTraining.h"
 #include "runtime/WrittenState.h"
 #include "runtime/training/OptimizerState.h"
@@ -45,12 +46,22 @@ ValueTree Reference::state() const {
 llvm::Expected<std::vector<std::string>> Reference::unsavedState() const {
   const jit::Module before = TRY(impl_->freshModule());
   return guardTorch(ExitCode::Other, impl_->path + ": reading the model's state", [&] {
-    std::set<std::string> buffers;
+    std::set<std::string> saved; // as buffers, or as a list of parameters, as of an LSTM
     for (const auto &[name, value] : impl_->module->named_buffers(/*recurse=*/true))
-      buffers.insert(name);
+      saved.insert(name);
+    std::set<const void *> parameters; // only looked up
+    for (const auto &[name, value] : impl_->module->named_parameters(/*recurse=*/true))
+      parameters.insert(value.unsafeGetTensorImpl());
+    const auto isParameter = [&](const at::Tensor &tensor) {
+      return parameters.count(tensor.unsafeGetTensorImpl()) != 0;
+    };
+    for (const auto &[name, value] : impl_->module->named_attributes(/*recurse=*/true))
+      if (value.isTensorList() && !value.toTensorVector().empty() &&
+          llvm::all_of(value.toTensorVector(), isParameter))
+        saved.insert(name);
     std::vector<std::string> names =
         changedState(stateOf(before, /*withParameters=*/false), stateOf(*impl_->module, false));
-    llvm::erase_if(names, [&](const std::string &name) { return buffers.count(name) != 0; });
+    llvm::erase_if(names, [&](const std::string &name) { return saved.count(name) != 0; });
     return names;
   });
 }

@@ -2,7 +2,6 @@
 
 #include "ir/values/CompareValues.h"
 #include "ir/values/SameBits.h"
-#include "llvm/ADT/STLExtras.h"
 
 #include <ATen/core/ivalue.h>
 
@@ -40,23 +39,13 @@ bool differ(const c10::IValue &a, const c10::IValue &b) {
 
 StateValues stateOf(const torch::jit::Module &module, bool withParameters) {
   std::set<std::string> leftOut;
-  std::set<const void *> parameters; // only looked up
   if (!withParameters)
-    for (const auto &parameter : module.named_parameters()) {
+    for (const auto &parameter : module.named_parameters())
       leftOut.insert(parameter.name);
-      parameters.insert(parameter.value.unsafeGetTensorImpl());
-    }
-  // As _flat_weights of a recurrent layer.
-  const auto listsParameters = [&](const c10::IValue &value) {
-    return !withParameters && value.isTensorList() &&
-           llvm::all_of(value.toTensorVector(), [&](const at::Tensor &tensor) {
-             return parameters.count(tensor.unsafeGetTensorImpl()) != 0;
-           });
-  };
   StateValues state;
   Seen seen;
   for (const auto &attribute : module.named_attributes())
-    if (!leftOut.count(attribute.name) && !listsParameters(attribute.value))
+    if (!leftOut.count(attribute.name))
       addTo(state, seen, attribute.name, attribute.value);
   return state;
 }

@@ -13,8 +13,7 @@ namespace pipec {
 using StateValues = std::vector<std::pair<std::string, c10::IValue>>;
 
 /// The values as they are, no copies; of an object of a TorchScript class, those of its attributes,
-/// "box.count". Parameters and lists of them count if `withParameters`. Throws LibTorch's
-/// exceptions.
+/// "box.count". Parameters count if `withParameters`. Throws LibTorch's exceptions.
 StateValues stateOf(const torch::jit::Module &module, bool withParameters);
 
 /// The names of attributes whose values differ between two states of one model. Throws LibTorch's

@@ -527,12 +527,8 @@ class WeightLists(nn.Module):
         return mse(self.c(torch.tanh(self.b(y))) - self.kept[1])
 
 
-class ReadWeightLists(nn.Module):
+class ReadWeightLists(Normalised):
     """Trained weights that a list holds are scaled in place before they are used."""
-
-    def __init__(self, w: int = 8):
-        super().__init__()
-        self.a, self.b, self.c = nn.Linear(w, w), nn.Linear(w, w), nn.Linear(w, w)
 
     def forward(self, x: Tensor) -> Tensor:
         y = torch.tanh(self.a(x))

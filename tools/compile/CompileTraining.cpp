@@ -109,7 +109,7 @@ llvm::Error readTraining(const CompileContext &context, CompileOptions &options)
        {static_cast<cl::Option *>(&batch), static_cast<cl::Option *>(&recompute),
         static_cast<cl::Option *>(&splitBackward), static_cast<cl::Option *>(&lossOutput),
         static_cast<cl::Option *>(std::addressof(evaluation))})
-    if (given(*option) && !train && !isTraining(context))
+    if (given(*option) && !isTraining(context))
       return makeError(ExitCode::Usage,
                        fmt::format("{}: expected --train with it", spelledOption(option->ArgStr)));
   // With --infer: the loss in eval mode, for evaluations between the steps of a training.
