@@ -5,6 +5,7 @@
 #include "compiler/cost/OperatorGraph.h"
 #include "compiler/cost/WeightStorages.h"
 #include "ir/batch/MicroBatch.h"
+#include "ir/support/Median.h"
 #include "ir/support/Quantities.h"
 #include "ir/support/Try.h"
 #include "llvm/Support/Threading.h"
@@ -32,12 +33,6 @@ constexpr int64_t kLongRunNs =
     500'000'000;                    // the cost of a first run is small beside a run this long
 constexpr double kTolerated = 0.1;  // of the whole model's time; larger differences get a note
 constexpr double kUnreliable = 0.5; // larger ones say nothing about the model
-
-template <typename Number> Number medianOf(std::vector<Number> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
-                   values.end());
-  return values[values.size() / 2];
-}
 
 int64_t halfOfMemory() { return sysconf(_SC_PHYS_PAGES) / 2 * sysconf(_SC_PAGESIZE); }
 

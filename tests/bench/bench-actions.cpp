@@ -178,7 +178,7 @@ void training(const std::string &artifact, size_t actions) {
       const auto k = static_cast<int64_t>(i);
       ReadyValue input{x, {}};
       stage.executor->reuse((split ? splitForward : forward).run([&] {
-        return must(trained.forward({0, 0, i}, input, {split, false}, busy));
+        return must(trained.forward({0, 0, i}, input, false, busy));
       }));
       ofOutputs[0].assign(1, one);
       ofInputs[0].clear();

@@ -191,7 +191,7 @@ private:
         markupEscaped(run.schedule), counted(static_cast<size_t>(run.microBatches), "micro-batch"),
         ofReplicas(run), formatDuration(run.measured.makespan)));
     picture(run.actions, run.measured, 0);
-    note(fmt::format("The same step simulated with the median times of its stages: {}. What the "
+    note(fmt::format("The same step simulated with the times of its stages: {}. What the "
                      "measured step needs beyond that is the cost of the runtime, of sums over "
                      "stages and the norm, and of ranks that share cores.",
                      formatDuration(run.predicted.makespan)));

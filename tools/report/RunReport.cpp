@@ -2,6 +2,7 @@
 
 #include "ir/batch/TensorSpecs.h"
 #include "ir/plan/OutputPath.h"
+#include "ir/support/Median.h"
 #include "tools/report/Table.h"
 
 #include <fmt/ranges.h>
@@ -19,13 +20,6 @@ llvm::json::Value numberOrNull(double value) {
 }
 
 namespace {
-
-double medianOf(std::vector<double> values) {
-  if (values.empty())
-    return 0;
-  std::sort(values.begin(), values.end());
-  return values[(values.size() - 1) / 2];
-}
 
 double medianBubble(const RunReport &report, double StepStats::*which) {
   std::vector<double> values;
@@ -96,16 +90,13 @@ struct DurationStats {
   int64_t min = 0, median = 0, p95 = 0, max = 0;
 };
 
-/// Nearest rank; zeros for no durations.
+/// p95 is the nearest rank; zeros for no durations.
 DurationStats statsOf(std::vector<int64_t> durations) {
   if (durations.empty())
     return {};
   std::sort(durations.begin(), durations.end());
-  auto at = [&](double share) {
-    size_t rank = static_cast<size_t>(std::ceil(share * static_cast<double>(durations.size())));
-    return durations[std::clamp<size_t>(rank, 1, durations.size()) - 1];
-  };
-  return {durations.front(), at(0.5), at(0.95), durations.back()};
+  const auto rank = static_cast<size_t>(std::ceil(0.95 * static_cast<double>(durations.size())));
+  return {durations.front(), medianOf(durations), durations[rank - 1], durations.back()};
 }
 
 } // namespace

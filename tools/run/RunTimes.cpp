@@ -1,6 +1,7 @@
 #include "tools/run/RunTimes.h"
 
 #include "ir/costs/Cluster.h"
+#include "ir/support/Median.h"
 
 #include <algorithm>
 #include <map>
@@ -10,8 +11,8 @@ namespace pipec {
 
 namespace {
 
-/// By stage and kind.
-using Samples = std::map<std::pair<size_t, OpKind>, std::vector<int64_t>>;
+/// By stage and kind, then by micro-batch.
+using Samples = std::map<std::pair<size_t, OpKind>, std::map<int64_t, std::vector<int64_t>>>;
 
 Samples samplesOf(const std::deque<RunTrace> &traces) {
   Samples samples;
@@ -20,9 +21,22 @@ Samples samplesOf(const std::deque<RunTrace> &traces) {
       for (size_t i = 0; i < trace.ranks[r].size(); ++i) {
         const Op &op = trace.program.ranks[r][i];
         if (isCompute(op.kind) || op.kind == OpKind::Optimize)
-          samples[{op.stage, op.kind}].push_back(trace.ranks[r][i].end - trace.ranks[r][i].start);
+          samples[{op.stage, op.kind}][op.microBatch].push_back(trace.ranks[r][i].end -
+                                                                trace.ranks[r][i].start);
       }
   return samples;
+}
+
+/// 0: the stage has no such op. Micro-batches differ from each other in the same way in every step:
+/// the first one finds cold caches.
+int64_t timeOf(const Samples &samples, size_t stage, OpKind kind) {
+  const auto found = samples.find({stage, kind});
+  if (found == samples.end())
+    return 0;
+  int64_t sum = 0;
+  for (const auto &[microBatch, times] : found->second)
+    sum += medianOf(times);
+  return sum / static_cast<int64_t>(found->second.size());
 }
 
 /// What the norm takes in one step: the rank that comes last does not wait for the others.
@@ -35,20 +49,6 @@ int64_t normOf(const RunTrace &trace) {
         least = std::min(least.value_or(ns), ns);
       }
   return least.value_or(0);
-}
-
-int64_t medianOf(std::vector<int64_t> times) {
-  if (times.empty())
-    return 0;
-  const auto middle = times.begin() + static_cast<int64_t>((times.size() - 1) / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
-}
-
-/// 0: the stage has no such op.
-int64_t medianOf(const Samples &samples, size_t stage, OpKind kind) {
-  const auto found = samples.find({stage, kind});
-  return found == samples.end() ? 0 : medianOf(found->second);
 }
 
 } // namespace
@@ -73,15 +73,15 @@ llvm::Expected<SimulatedRun> RunTimes::simulated(const Plan &plan) const {
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     // A stage may have both, as those of dualpipev. With whole backwards alone, one counts as I,
     // with W of no time.
-    const int64_t inputGrad = medianOf(samples, s, OpKind::InputGrad);
-    const int64_t weightGrad = medianOf(samples, s, OpKind::WeightGrad);
-    const int64_t whole = medianOf(samples, s, OpKind::Backward);
+    const int64_t inputGrad = timeOf(samples, s, OpKind::InputGrad);
+    const int64_t weightGrad = timeOf(samples, s, OpKind::WeightGrad);
+    const int64_t whole = timeOf(samples, s, OpKind::Backward);
     const bool isSplit = inputGrad || weightGrad;
-    costs.stages.push_back({medianOf(samples, s, OpKind::Forward), isSplit ? inputGrad : whole,
+    costs.stages.push_back({timeOf(samples, s, OpKind::Forward), isSplit ? inputGrad : whole,
                             isSplit ? weightGrad : 0, 0, 0});
     costs.wholeBackward.push_back(whole ? whole : inputGrad + weightGrad);
-    costs.recompute.push_back(medianOf(samples, s, OpKind::Recompute));
-    costs.optimize.push_back(medianOf(samples, s, OpKind::Optimize));
+    costs.recompute.push_back(timeOf(samples, s, OpKind::Recompute));
+    costs.optimize.push_back(timeOf(samples, s, OpKind::Optimize));
   }
   std::vector<int64_t> norms;
   for (const RunTrace &trace : traces_)

@@ -16,11 +16,12 @@ public:
   /// The last step; null before the first.
   const RunTrace *last() const { return traces_.empty() ? nullptr : &traces_.back(); }
 
-  /// The program of the last step, simulated: each action takes the median time that its stage took
-  /// for such actions in the kept steps, the optimizer too, the norm what it took for the rank
-  /// that came last, and a value needs as long to another rank as a hand-over between threads. Sums
-  /// over stages take no time. So what a step needs beyond it is the cost of the runtime, and of
-  /// ranks that share cores. Errors: those of simulate().
+  /// The program of the last step, simulated: each action takes the time that its stage took
+  /// for such actions, the mean over micro-batches of the median over the kept steps, the optimizer
+  /// too, the norm what it took for the rank that came last, and a value needs as long to another
+  /// rank as a hand-over between threads. Sums over stages take no time. So what a step needs
+  /// beyond it is the cost of the runtime, and of ranks that share cores. Errors: those of
+  /// simulate().
   llvm::Expected<SimulatedRun> simulated(const Plan &plan) const;
 
 private:
