@@ -13,8 +13,7 @@ std::vector<size_t> recomputedStages(const CompileOptions &options, const Planne
                                      const Plan &plan) {
   std::vector<size_t> recomputed;
   for (size_t s = 0; s < plan.stages.size(); ++s)
-    if (!plan.stages[s].effects.prints &&
-        (planned ? planned->stages[s].recomputed : options.recompute.names(s)))
+    if (planned ? planned->stages[s].recomputed : options.recompute.names(s))
       recomputed.push_back(s);
   return recomputed;
 }

@@ -8,8 +8,7 @@ namespace pipec {
 
 struct PlannedTraining;
 
-/// The stages whose forward runs again before their backward: as planned, else as asked for. A
-/// stage that prints would print twice.
+/// The stages whose forward runs again before their backward: as planned, else as asked for.
 std::vector<size_t> recomputedStages(const CompileOptions &options, const PlannedTraining *planned,
                                      const Plan &plan);
 

@@ -3,12 +3,15 @@
 // stays on the CPU pays neither its start-up time nor its memory.
 //
 // Who waits for whom, with two stages on one rank and a third on another:
-//   stage 0 stream:  F0 -[1]-> F0' ...
-//   stage 1 stream:      [2] F1 -[3]-> send
-//   stage 2 stream:                take [4] F2
+//   stage 0 stream:            F0 -[1]-> F0' ...
+//   stage 1 stream:                [2] F1 -[3]-> send
+//   arrivals of stage 2:                     take [4] -[5]->
+//   stage 2 stream:                                        [6] F2
 // [1] mark() after a stage; [2] waitFor() in the consumer's stream; [3] mark() by the transport at
 // a send, in the producer's stream; [4] waitFor() and bring() by the transport at the take, in the
-// consumer's stream. The host waits in finish(), and once in a step of a training for the flag that
+// stream of what arrives at the consumer from this direction; [5] mark() after it; [6] waitFor() in
+// the consumer's stream. A copy between GPUs so runs beside F2 of an earlier micro-batch. The host
+// waits in finish(), and once in a step of a training for the flag that
 // says whether all gradients are finite.
 #include "runtime/CudaDevice.h"
 
@@ -25,6 +28,8 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <dlfcn.h>
+#include <map>
+#include <optional>
 #include <vector>
 
 namespace pipec {
@@ -95,6 +100,9 @@ public:
       });
       return value;
     }
+    std::optional<c10::StreamGuard> sending;
+    if (!from.where().is_cpu())
+      sending.emplace(sendingStream(from.where()));
     return mapTensors(value, [&](const at::Tensor &tensor) {
       if (!tensor.defined() || tensor.device() != from.where())
         return tensor;
@@ -128,13 +136,24 @@ private:
   c10::Stream current() const { return guard_.getStream(where()); }
 
   /// A copy between two GPUs runs on this thread's current stream of the source, ordered after and
-  /// before this device's current stream. The source's allocator must know that stream.
+  /// before this device's current stream. For each of these the source has one of its own, so that
+  /// copies to different stages do not wait for each other.
+  c10::Stream sendingStream(c10::Device source) {
+    const std::pair key(current().id(), source.index());
+    auto known = sending_.find(key);
+    if (known == sending_.end())
+      known = sending_.emplace(key, guard_.getStreamFromGlobalPool(source)).first;
+    return known->second;
+  }
+
+  /// The source's allocator must know the stream of the copy.
   void keepUntilCopied(const at::Tensor &source) {
     guard_.recordDataPtrOnStream(source.storage().data_ptr(), guard_.getStream(source.device()));
   }
 
   c10::impl::VirtualGuardImpl guard_;
   std::vector<c10::Stream> streams_;
+  std::map<std::pair<c10::StreamId, c10::DeviceIndex>, c10::Stream> sending_;
 };
 
 /// LibTorch looks for its GPU library once, on the first request (at::manual_seed is one), and

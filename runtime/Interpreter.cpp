@@ -33,12 +33,12 @@ void StepData::forgetLeaves() { emptyEach(leaves); }
 
 Interpreter::Interpreter(RankProgram program,
                          const std::vector<std::unique_ptr<StageExecutor>> &executors,
-                         Transport &transport, size_t rank, Device &device,
+                         Transport &transport, RankCores &cores, size_t rank, Device &device,
                          std::unique_ptr<RankTraining> training, MicroBatchRange range,
                          int64_t inFlight)
-    : program_(std::move(program)), executors_(executors), transport_(transport), rank_(rank),
-      device_(device), training_(std::move(training)), range_(range), slots_(program_.slots),
-      busy_(program_.steps.size()), hostTimes_(program_.steps.size()) {
+    : program_(std::move(program)), executors_(executors), transport_(transport), cores_(cores),
+      rank_(rank), device_(device), training_(std::move(training)), range_(range),
+      slots_(program_.slots), busy_(program_.steps.size()), hostTimes_(program_.steps.size()) {
   if (inFlight > 0)
     ready_.emplace(program_, inFlight);
   order_.reserve(program_.steps.size());
@@ -55,6 +55,8 @@ llvm::ArrayRef<MicroBatchRange> Interpreter::runsOf(const StepData &data) {
 }
 
 llvm::Error Interpreter::run(StepData &data) {
+  cores_.settle(rank_);
+  const auto done = atScopeEnd([&] { cores_.leave(rank_); });
   failedMicroBatch_.reset();
   if (training_ && data.first() == 0)
     training_->begin();
@@ -235,8 +237,10 @@ llvm::Error Interpreter::send(const Step &step) {
 }
 
 llvm::Error Interpreter::take(const Step &step) {
-  std::unique_ptr<Device::Scope> stream = device_.enter(executors_[step.stage]->stream());
+  std::unique_ptr<Device::Scope> stream =
+      device_.enter(executors_[step.stage]->arrivalsOf(step.payload));
   c10::IValue value = TRY(transport_.take(step.lane, step.message, step.microBatch));
+  cores_.settle(rank_); // it may have slept
   if (step.payload == Payload::Weight)
     training_->takeWeight(step.channel, value, device_.mark());
   else if (step.payload == Payload::WeightGradient)

@@ -3,6 +3,7 @@
 
 #include "ir/schedule/Timing.h"
 #include "runtime/DynamicOrder.h"
+#include "runtime/RankCores.h"
 #include "runtime/RankProgram.h"
 #include "runtime/RankTraining.h"
 #include "runtime/StageExecutor.h"
@@ -46,7 +47,7 @@ public:
   /// `range`: the micro-batches of the rank's replica. inFlight: 0 for the program's order; else
   /// see DynamicOrder. All referenced objects must outlive the interpreter.
   Interpreter(RankProgram program, const std::vector<std::unique_ptr<StageExecutor>> &executors,
-              Transport &transport, size_t rank, Device &device,
+              Transport &transport, RankCores &cores, size_t rank, Device &device,
               std::unique_ptr<RankTraining> training, MicroBatchRange range, int64_t inFlight);
 
   /// Runs one step. Errors: the first failure, or that another rank failed; the slots are then
@@ -92,6 +93,7 @@ private:
   RankProgram program_;
   const std::vector<std::unique_ptr<StageExecutor>> &executors_;
   Transport &transport_;
+  RankCores &cores_;
   size_t rank_;
   Device &device_;
   std::unique_ptr<RankTraining> training_;

@@ -26,6 +26,7 @@ llvm::Error PipelineCore::prepare(const Schedule &schedule, int64_t microBatches
   ready.microBatches = microBatches;
   ready.transport = makeInProcessTransport(lowered.lanes, devices);
   ready.collectives = makeInProcessCollectives(lowered.groups, devices);
+  ready.cores = std::make_unique<RankCores>(lowered.ranks.size());
   for (size_t rank = 0; rank < lowered.ranks.size(); ++rank) {
     const size_t replica = rank / plan.ranks;
     RankProgram resolved = TRY(resolve(lowered, rank, plan, microBatches));
@@ -34,8 +35,8 @@ llvm::Error PipelineCore::prepare(const Schedule &schedule, int64_t microBatches
       ofRank = std::make_unique<RankTraining>(rank, plan, trainingsOf(replica), *ready.collectives);
     const MicroBatchRange ofReplica{static_cast<int64_t>(replica) * microBatches, microBatches};
     ready.interpreters.push_back(std::make_unique<Interpreter>(
-        std::move(resolved), executorsOf(replica), *ready.transport, rank, *devices[rank],
-        std::move(ofRank), ofReplica, inFlight));
+        std::move(resolved), executorsOf(replica), *ready.transport, *ready.cores, rank,
+        *devices[rank], std::move(ofRank), ofReplica, inFlight));
   }
   ready.run = {std::move(lowered), std::move(shape), {}};
   program = std::move(ready);

@@ -17,7 +17,8 @@ struct ReadyProgram {
   int64_t microBatches = 0; // of each replica
   RunTrace run;             // its program and shape; Pipeline::trace() adds the times
   std::unique_ptr<Transport> transport;
-  std::unique_ptr<Collectives> collectives;               // of a training
+  std::unique_ptr<Collectives> collectives; // of a training
+  std::unique_ptr<RankCores> cores;
   std::vector<std::unique_ptr<Interpreter>> interpreters; // per rank, of all replicas
 };
 

@@ -30,7 +30,8 @@ std::string titleOf(const StagePlan &plan, size_t index) {
 StageExecutor::StageExecutor(StageModule module, const StagePlan &plan, size_t index,
                              std::shared_ptr<Device> device)
     : module_(std::move(module)), device_(std::move(device)), plan_(&plan),
-      title_(titleOf(plan, index)), stream_(device_->addStream()) {
+      title_(titleOf(plan, index)), stream_(device_->addStream()),
+      forwardArrivals_(device_->addStream()), backwardArrivals_(device_->addStream()) {
   written_ = writtenAttributes(plan);
   writesInPlace_ = module_.writesInPlace();
   writesStateInPlace_ = !written_.empty() && writesInPlace_;
@@ -151,7 +152,7 @@ StageExecutor::enteredWeights(llvm::ArrayRef<TapedAttribute> attributes) {
 
 llvm::Expected<StageTape> StageExecutor::record(const RandomKey &key,
                                                 llvm::MutableArrayRef<ReadyValue> inputs,
-                                                std::pair<Fence, Fence> &busy) {
+                                                bool isAgain, std::pair<Fence, Fence> &busy) {
   std::optional<StageTape> result;
   TRY(onStream(static_cast<int64_t>(key.microBatch), "running", [&]() -> llvm::Error {
     std::vector<c10::IValue> values = bringAll(inputs);
@@ -171,7 +172,7 @@ llvm::Expected<StageTape> StageExecutor::record(const RandomKey &key,
     llvm::Expected<StageTape> tape = StageTape::record(
         std::move(values), attributes_, enteredWeights(attributes_),
         [&](std::vector<c10::IValue> given, llvm::ArrayRef<c10::IValue> weights) {
-          return module_.run(std::move(given), weights);
+          return module_.run(std::move(given), weights, /*quietly=*/isAgain);
         },
         tapes_);
     if (!tape)

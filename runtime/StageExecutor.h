@@ -5,6 +5,7 @@
 #include "ir/autograd/StageTape.h"
 #include "ir/autograd/StateVersions.h"
 #include "ir/autograd/TapeMemory.h"
+#include "ir/schedule/Program.h"
 #include "runtime/Device.h"
 #include "runtime/RandomKey.h"
 #include "runtime/StateCopy.h"
@@ -42,9 +43,10 @@ public:
 
   /// The same in a training: with a graph, on the tape. Grad mode is the calling thread's. The
   /// state of a stage that writes it in place is a copy from then on, because the backwards of
-  /// earlier micro-batches may still need its old values.
+  /// earlier micro-batches may still need its old values. `isAgain`: a recompute, which prints and
+  /// warns of nothing.
   llvm::Expected<StageTape> record(const RandomKey &key, llvm::MutableArrayRef<ReadyValue> inputs,
-                                   std::pair<Fence, Fence> &busy);
+                                   bool isAgain, std::pair<Fence, Fence> &busy);
 
   /// Takes back the memory of a forward's outputs, for the next forward.
   void reuse(std::vector<c10::IValue> outputs) {
@@ -91,6 +93,12 @@ public:
   /// "stage 2 (encoder.layers.3..encoder.layers.5)"
   const std::string &title() const { return title_; }
   size_t stream() const { return stream_; }
+  /// Values of other ranks arrive on streams of their own, one per direction: a copy between
+  /// devices then waits for its source, and not for the stage's work before it.
+  size_t arrivalsOf(Payload payload) const {
+    return payload == Payload::Activation || payload == Payload::Weight ? forwardArrivals_
+                                                                        : backwardArrivals_;
+  }
   Device &device() { return *device_; }
   StageModule &module() { return module_; }
 
@@ -113,7 +121,7 @@ private:
   std::shared_ptr<Device> device_;
   const StagePlan *plan_;
   std::string title_;
-  size_t stream_;
+  size_t stream_, forwardArrivals_, backwardArrivals_;
   std::vector<size_t> written_; // attributes
   bool writesInPlace_ = false, writesStateInPlace_ = false;
   std::vector<c10::IValue> values_;        // empty: memory of the next forward

@@ -99,7 +99,7 @@ StageTraining::forward(const RandomKey &key, llvm::MutableArrayRef<ReadyValue> i
       noteAgain(key, inputs);
       return llvm::Error::success();
     }));
-  StageTape tape = TRY(executor_.record(key, inputs, busy));
+  StageTape tape = TRY(executor_.record(key, inputs, /*isAgain=*/false, busy));
   std::vector<c10::IValue> outputs = tape.takeOutputs();
   // A recompute makes it again: what autograd kept is freed here.
   if (!recomputes)
@@ -117,7 +117,8 @@ llvm::Error StageTraining::recompute(int64_t microBatch, std::pair<Fence, Fence>
   Again again = std::move(*found);
   removeFrom(again_, *found);
   executor_.swapState(again.state);
-  llvm::Expected<StageTape> tape = executor_.record(again.key, again.inputs, busy);
+  llvm::Expected<StageTape> tape =
+      executor_.record(again.key, again.inputs, /*isAgain=*/true, busy);
   executor_.swapState(again.state);
   again.inputs.clear();
   again.state.clear();

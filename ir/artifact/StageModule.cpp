@@ -14,6 +14,7 @@
 #include "llvm/ADT/StringRef.h"
 
 #include <ATen/ops/empty.h>
+#include <c10/core/GradMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/ir/ir.h>
@@ -34,12 +35,14 @@ struct StageModule::Impl {
   std::vector<c10::TypePtr> inputTypes;
   std::vector<c10::IValue> attributes; // None until it arrives
   std::optional<jit::Code> code;       // of graph, made at the first run
+  std::optional<jit::Code> quietCode;  // without prints and warnings, made at the first quiet run
 
   llvm::Error checkReady(size_t inputs) const;
   /// The module and the inputs, in their memory, with room for the weights.
   jit::Stack stackOf(std::vector<c10::IValue> inputs) const;
   /// Returns the outputs in the memory of `stack`.
-  llvm::Expected<std::vector<c10::IValue>> run(jit::Stack stack);
+  llvm::Expected<std::vector<c10::IValue>> run(const jit::Code &code, jit::Stack stack);
+  llvm::Error makeQuietCode();
   void takeAttributes();
 };
 
@@ -64,9 +67,23 @@ jit::Stack StageModule::Impl::stackOf(std::vector<c10::IValue> inputs) const {
   return inputs;
 }
 
-llvm::Expected<std::vector<c10::IValue>> StageModule::Impl::run(jit::Stack stack) {
+llvm::Error StageModule::Impl::makeQuietCode() {
+  if (quietCode)
+    return llvm::Error::success();
+  return guardTorchVoid(ExitCode::Usage, "running the stage", [&] {
+    std::shared_ptr<jit::Graph> quiet = graph->copy();
+    removePrints(quiet->block());
+    quietCode.emplace(std::move(quiet), "pipec_forward");
+  });
+}
+
+llvm::Expected<std::vector<c10::IValue>> StageModule::Impl::run(const jit::Code &code,
+                                                                jit::Stack stack) {
+  // An operator that fails between two switches of the stage would leave the thread without
+  // gradients.
+  const c10::AutoGradMode restored(c10::GradMode::is_enabled());
   TRY(guardTorchVoid(ExitCode::Usage, "running the stage",
-                     [&] { jit::InterpreterState(*code, runHere).run(stack); }));
+                     [&] { jit::InterpreterState(code, runHere).run(stack); }));
   if (plan.outputs.size() != 1) {
     const c10::IValue all = std::move(stack.back());
     stack.clear();
@@ -221,6 +238,7 @@ void StageModule::silence() { removePrints(impl_->graph->block()); }
 void StageModule::rewrite(llvm::function_ref<void(jit::Block &)> edit) {
   edit(*impl_->graph->block());
   impl_->code.reset();
+  impl_->quietCode.reset();
 }
 
 bool StageModule::mayUseGenerator() const {
@@ -233,16 +251,19 @@ llvm::Expected<std::vector<c10::IValue>> StageModule::run(std::vector<c10::IValu
   for (size_t i = 0; i < impl_->plan.attributes.size(); ++i)
     stack.insert(stack.end(), impl_->plan.attributes[i].uses, impl_->attributes[i]);
   TRY(prepare());
-  return impl_->run(std::move(stack));
+  return impl_->run(*impl_->code, std::move(stack));
 }
 
-llvm::Expected<std::vector<c10::IValue>> StageModule::run(std::vector<c10::IValue> inputs,
-                                                          llvm::ArrayRef<c10::IValue> uses) {
+llvm::Expected<std::vector<c10::IValue>>
+StageModule::run(std::vector<c10::IValue> inputs, llvm::ArrayRef<c10::IValue> uses, bool quietly) {
   TRY(impl_->checkReady(inputs.size()));
   jit::Stack stack = impl_->stackOf(std::move(inputs));
   stack.insert(stack.end(), uses.begin(), uses.end());
-  TRY(prepare());
-  return impl_->run(std::move(stack));
+  if (quietly)
+    TRY(impl_->makeQuietCode());
+  else
+    TRY(prepare());
+  return impl_->run(quietly ? *impl_->quietCode : *impl_->code, std::move(stack));
 }
 
 /// Includes operators whose schema hides their writes: running statistics, quantised relu6.

@@ -56,13 +56,15 @@ public:
 
   /// Runs pipec_forward on one micro-batch: takes one value per input port and returns one per
   /// output port, in the memory of the inputs. State outputs are written to the attributes before
-  /// it returns. Grad mode, threads and optimiser flag are those of the calling thread. Errors:
-  /// Usage with LibTorch's message; the caller adds stage and micro-batch.
+  /// it returns. Grad mode, threads and optimiser flag are those of the calling thread, which has
+  /// the same grad mode afterwards. Errors: Usage with LibTorch's message; the caller adds stage
+  /// and micro-batch.
   llvm::Expected<std::vector<c10::IValue>> run(std::vector<c10::IValue> inputs);
-  /// The same with a value per weight use instead of the attributes' own. Errors: also
-  /// Unsupported for state with an autograd graph, into which the next micro-batch would walk back.
-  llvm::Expected<std::vector<c10::IValue>> run(std::vector<c10::IValue> inputs,
-                                               llvm::ArrayRef<c10::IValue> uses);
+  /// The same with a value per weight use instead of the attributes' own. `quietly`: prints nothing
+  /// and warns of nothing. Errors: also Unsupported for state with an autograd graph, into which
+  /// the next micro-batch would walk back.
+  llvm::Expected<std::vector<c10::IValue>>
+  run(std::vector<c10::IValue> inputs, llvm::ArrayRef<c10::IValue> uses, bool quietly = false);
 
   /// Whether the stage may write into the memory of its state. False: it only replaces whole
   /// values.

@@ -273,7 +273,8 @@ const std::string &StageTape::whyWhole() const {
 llvm::Expected<StageGradients> StageTape::inputGradients(std::vector<ValueGradients> &&ofOutputs,
                                                          std::vector<ValueGradients> &&later) {
   return guardTorch(ExitCode::Usage, "the backward to the inputs", [&] {
-    PIPEC_ASSERT(whyWhole().empty(), "a stage that can be walked in two parts");
+    const std::string &why = whyWhole(); // the first call finds the two parts
+    PIPEC_ASSERT(why.empty(), "a stage that can be walked in two parts");
     GraphWalk &walk = memory().walk;
     const auto ended = atScopeEnd([&] { walk.clear(); });
     addRoots(ofOutputs, later);

@@ -14,7 +14,7 @@ llvm::Error differentTrees() {
   return makeError(ExitCode::Other, "the micro-batches returned results of different structure");
 }
 
-c10::IValue listOf(const Values &values) {
+c10::IValue listOf(llvm::ArrayRef<c10::IValue> values) {
   bool tensors = llvm::all_of(values, [](const c10::IValue &value) { return value.isTensor(); });
   c10::impl::GenericList list(tensors ? c10::TypePtr(c10::TensorType::get())
                                       : c10::TypePtr(c10::AnyType::get()));
@@ -23,7 +23,7 @@ c10::IValue listOf(const Values &values) {
   return list;
 }
 
-bool areAlike(const Values &parts) {
+bool areAlike(llvm::ArrayRef<c10::IValue> parts) {
   const c10::IValue &first = parts.front();
   return llvm::all_of(parts, [&](const c10::IValue &part) {
     if (part.tagKind() != first.tagKind())
@@ -40,7 +40,7 @@ bool areAlike(const Values &parts) {
   });
 }
 
-llvm::Expected<c10::IValue> mapElements(const Values &parts, MergeColumn merge) {
+llvm::Expected<c10::IValue> mapElements(llvm::ArrayRef<c10::IValue> parts, MergeColumn merge) {
   const c10::IValue &first = parts.front();
   if (first.isGenericDict()) {
     const c10::impl::GenericDict dict = first.toGenericDict();
@@ -73,7 +73,7 @@ llvm::Expected<c10::IValue> mapElements(const Values &parts, MergeColumn merge) 
   return list;
 }
 
-llvm::Expected<c10::IValue> joined(const Values &parts, int64_t depth) {
+llvm::Expected<c10::IValue> joined(llvm::ArrayRef<c10::IValue> parts, int64_t depth) {
   const c10::IValue &first = parts.front();
   if (depth == 0) {
     if (!llvm::all_of(parts, [](const c10::IValue &part) { return part.isList(); }))
@@ -86,10 +86,11 @@ llvm::Expected<c10::IValue> joined(const Values &parts, int64_t depth) {
   }
   if (!areAlike(parts))
     return differentTrees();
-  return mapElements(parts, [&](const Values &column) { return joined(column, depth - 1); });
+  return mapElements(parts,
+                     [&](llvm::ArrayRef<c10::IValue> column) { return joined(column, depth - 1); });
 }
 
-bool areListsOfSamples(const Values &parts, llvm::ArrayRef<int64_t> samples) {
+bool areListsOfSamples(llvm::ArrayRef<c10::IValue> parts, llvm::ArrayRef<int64_t> samples) {
   for (size_t k = 0; k < parts.size(); ++k) {
     if (!parts[k].isList() || static_cast<int64_t>(parts[k].toListRef().size()) != samples[k])
       return false;

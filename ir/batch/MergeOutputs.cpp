@@ -60,7 +60,7 @@ public:
   /// Whether merge() failed because of values that a list can hold.
   bool fitsList() const { return fitsList_; }
 
-  llvm::Expected<c10::IValue> merge(const Values &parts) {
+  llvm::Expected<c10::IValue> merge(llvm::ArrayRef<c10::IValue> parts) {
     const c10::IValue &first = parts.front();
     if (rule_.kind == MergeRule::Kind::Join)
       return joined(parts, rule_.dim);
@@ -72,7 +72,7 @@ public:
     if (isContainer(first) && !areAlike(parts))
       return unlike(parts);
     if (isContainer(first))
-      return mapElements(parts, [&](const Values &column) { return merge(column); });
+      return mapElements(parts, [&](llvm::ArrayRef<c10::IValue> column) { return merge(column); });
     if (first.isDouble() && isReduction()) {
       double result = 0;
       for (size_t k = 0; k < parts.size(); ++k)
@@ -93,7 +93,7 @@ public:
   }
 
 private:
-  llvm::Expected<c10::IValue> unlike(const Values &parts) {
+  llvm::Expected<c10::IValue> unlike(llvm::ArrayRef<c10::IValue> parts) {
     if (rule_.kind == MergeRule::Kind::Concat) {
       foundUnlike_ = true;
       return listOf(parts);
@@ -125,7 +125,7 @@ private:
   }
 
   /// Equal values in the example prove nothing about other inputs.
-  llvm::Expected<c10::IValue> theSame(const Values &parts) {
+  llvm::Expected<c10::IValue> theSame(llvm::ArrayRef<c10::IValue> parts) {
     for (size_t k = 1; k < parts.size(); ++k) {
       Comparison comparison = compare(parts.front(), parts[k], 0.0, 0.0);
       fitsList_ = !comparison.equal;
@@ -143,7 +143,7 @@ private:
   }
 
   /// Summed in double (whole numbers as such) and in order of the micro-batches.
-  at::Tensor reduced(const Values &parts) const {
+  at::Tensor reduced(llvm::ArrayRef<c10::IValue> parts) const {
     const at::Tensor &first = parts[0].toTensor();
     const at::ScalarType wide = first.is_complex()          ? at::kComplexDouble
                                 : first.is_floating_point() ? at::kDouble
@@ -158,7 +158,7 @@ private:
   }
 
   /// Tensors of other sizes, which broadcasting would add up to something else.
-  llvm::Error cannotReduce(const Values &parts) {
+  llvm::Error cannotReduce(llvm::ArrayRef<c10::IValue> parts) {
     fitsList_ = true;
     const at::IntArrayRef first = parts.front().toTensor().sizes();
     const auto other = llvm::find_if(
@@ -171,7 +171,7 @@ private:
                      asList(path_()));
   }
 
-  static bool haveOneSize(const Values &parts) {
+  static bool haveOneSize(llvm::ArrayRef<c10::IValue> parts) {
     if (llvm::any_of(parts, [](const c10::IValue &part) { return !part.toTensor().defined(); }))
       return true; // what reduces them says so
     return llvm::all_of(parts, [&](const c10::IValue &part) {
@@ -180,7 +180,7 @@ private:
   }
 
   /// Names the first micro-batch whose sizes do not fit those of micro-batch 0.
-  llvm::Error cannotConcat(const Values &parts) {
+  llvm::Error cannotConcat(llvm::ArrayRef<c10::IValue> parts) {
     fitsList_ = true;
     size_t other = 1;
     while (other + 1 < parts.size() && fitsConcat({parts.front(), parts[other]}, rule_.dim))
@@ -194,7 +194,7 @@ private:
         asList(path_()));
   }
 
-  llvm::Expected<c10::IValue> tensors(const Values &parts) {
+  llvm::Expected<c10::IValue> tensors(llvm::ArrayRef<c10::IValue> parts) {
     if (rule_.kind == MergeRule::Kind::Same)
       return theSame(parts);
     if (rule_.kind == MergeRule::Kind::Concat && parts.front().toTensor().dim() <= rule_.dim)
@@ -285,7 +285,7 @@ llvm::Error flatten(const OutputTree &tree, const std::string &path, const c10::
 
 /// The same number of dimensions as in the example: rows of a micro-batch whose batch dimension is
 /// gone would be taken for samples.
-llvm::Error checkRanks(const OutputLeaf &leaf, PathOf path, const Values &parts,
+llvm::Error checkRanks(const OutputLeaf &leaf, PathOf path, llvm::ArrayRef<c10::IValue> parts,
                        llvm::ArrayRef<int64_t> samples) {
   for (size_t k = 0; k < parts.size() && leaf.tensor.known; ++k)
     if (parts[k].isTensor() && parts[k].toTensor().defined() &&
@@ -305,7 +305,7 @@ llvm::Error checkRanks(const OutputLeaf &leaf, PathOf path, const Values &parts,
 /// Warns of a sum or mean of tensors whose size differs from the example's along a dimension that
 /// did not follow the batch. The values decide such a size, so it may differ between the whole
 /// batch and its parts.
-std::string warningOnSizes(const OutputLeaf &leaf, PathOf path, const Values &parts) {
+std::string warningOnSizes(const OutputLeaf &leaf, PathOf path, llvm::ArrayRef<c10::IValue> parts) {
   const std::vector<Dim> &shape = leaf.tensor.shape;
   const bool reduced =
       leaf.merge.kind == MergeRule::Kind::Sum || leaf.merge.kind == MergeRule::Kind::Mean;
@@ -328,7 +328,7 @@ std::string warningOnSizes(const OutputLeaf &leaf, PathOf path, const Values &pa
 } // namespace
 
 llvm::Expected<c10::IValue> mergeResult(const OutputLeaf &leaf, PathOf path,
-                                        const std::vector<c10::IValue> &parts,
+                                        llvm::ArrayRef<c10::IValue> parts,
                                         llvm::ArrayRef<int64_t> samples, bool hasExample,
                                         std::string *warning) {
   const MergeRule &rule = leaf.merge;
@@ -371,7 +371,7 @@ llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
                                          std::vector<std::string> *warnings) {
   PIPEC_ASSERT(!leaves.empty() && leaves.size() == samples.size(), "one entry per micro-batch");
   llvm::SmallVector<c10::IValue, 4> merged;
-  Values parts; // of one leaf
+  llvm::SmallVector<c10::IValue, 16> parts; // of one leaf
   parts.reserve(leaves.size());
   for (size_t l = 0; l < signature.leaves.size(); ++l) {
     auto path = [&] { return outputPath(signature, l); };

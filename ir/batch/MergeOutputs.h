@@ -27,7 +27,7 @@ using PathOf = llvm::function_ref<std::string()>;
 /// showed the rule, and `warning`, if given, gets the sentence. Errors: those of mergeOutputs,
 /// without the name of the result.
 llvm::Expected<c10::IValue> mergeResult(const OutputLeaf &leaf, PathOf path,
-                                        const std::vector<c10::IValue> &parts,
+                                        llvm::ArrayRef<c10::IValue> parts,
                                         llvm::ArrayRef<int64_t> samples, bool hasExample,
                                         std::string *warning = nullptr);
 

@@ -60,7 +60,7 @@ class Bench(forwards.Bench):
         return json.loads(self.tool(
             "pipe-compile", self.directory / f"{name}.pt", "--train", "--loss", self.directory / "loss.pt", "--inputs", self.batch(name, 1), "--stages",
             SCHEDULES[schedule], "--ranks", 2, "--schedule", schedule, "--microbatches", MICRO_BATCHES, "--cost", cost, "--recompute", "never", "--verify",
-            "none", "--json", *options))
+            "none", "--json", "--force", *options))
 
     def measureCosts(self, name, rounds):
         """Leaves the best of some tables of the times of operators."""
@@ -69,14 +69,14 @@ class Bench(forwards.Bench):
             new = self.directory / f"{name}.new.json"
             self.compileWith("measured", name, "1f1b", "--cost-budget", f"{BUDGET_S}s", "--dry-run", "--emit-costs", new)
             rows = json.loads(new.read_text())["operators"]
-            sums.append(sum(row[key] for row in rows for key in ("forward_ns", "input_grad_ns", "weight_grad_ns")) / 1e6)
+            sums.append(sum(row.get(key, 0) for row in rows for key in ("forward_ns", "input_grad_ns", "weight_grad_ns")) / 1e6)
             if sums[-1] == min(sums):
                 new.rename(self.table(name))
         print(f"{name}: operators of a micro-batch " + ", ".join(f"{ms:.1f}" for ms in sums) + " ms", flush=True)
 
     def compile(self, name, schedule):
         """The step that the plan expects, in ms."""
-        report = self.compileWith(self.table(name), name, schedule, "--force", "-o", self.directory / f"{name}.{schedule}.pipe")
+        report = self.compileWith(self.table(name), name, schedule, "-o", self.directory / f"{name}.{schedule}.pipe")
         return report["prediction"]["step_ms"]
 
     def batch(self, name, count):

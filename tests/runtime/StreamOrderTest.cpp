@@ -262,6 +262,13 @@ TEST(StreamOrder, InferencesAreInOrder) {
   }
 }
 
+/// A copy waits for its source only: no stage computes on the stream that it arrives on.
+TEST(StreamOrder, CopiesBetweenDevicesDoNotWaitForStages) {
+  const int64_t before = StreamMonitor::get().streamsThatComputeAndCopy();
+  ASSERT_TRUE(succeeded(inferSmall(3, {"test:0", "test:1", "test:2"})));
+  EXPECT_EQ(StreamMonitor::get().streamsThatComputeAndCopy(), before);
+}
+
 /// Whether all is finite is looked at once by each rank, when its optimizer begins.
 TEST(StreamOrder, TheHostWaitsOncePerRankAndStep) {
   const Training how{"1f1b", kOne};

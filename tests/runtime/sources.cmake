@@ -3,6 +3,7 @@ list(APPEND PIPEC_RUNTIME_SOURCES
   runtime/PlanEdits.cpp
   runtime/PlanEditsTest.cpp
   runtime/RandomKeyTest.cpp
+  runtime/RankCoresTest.cpp
   runtime/RankProgramTest.cpp
   runtime/RankThreadsTest.cpp
   runtime/RepeatedStepsTest.cpp

@@ -66,7 +66,7 @@ std::string concatThatFits(const OutputLeaf &leaf, const c10::IValue &whole,
   for (int64_t dim = 0; dim < whole.toTensor().dim(); ++dim) {
     tried.merge = {Kind::Concat, dim};
     llvm::Expected<c10::IValue> merged =
-        mergeResult(tried, pathOfResult, parts.vec(), samples, /*hasExample=*/true);
+        mergeResult(tried, pathOfResult, parts, samples, /*hasExample=*/true);
     if (!merged) { // sizes that do not fit along this dimension
       llvm::consumeError(merged.takeError());
       continue;
@@ -122,7 +122,7 @@ ResultCheck checkLeaf(const OutputLeaf &leaf, const c10::IValue &whole,
                       llvm::ArrayRef<c10::IValue> parts, llvm::ArrayRef<int64_t> samples) {
   using Equal = ResultCheck::Equal;
   llvm::Expected<c10::IValue> merged =
-      mergeResult(leaf, pathOfResult, parts.vec(), samples, /*hasExample=*/true);
+      mergeResult(leaf, pathOfResult, parts, samples, /*hasExample=*/true);
   if (!merged)
     return {Equal::No, firstLineOf(merged.takeError())};
   if (leaf.merge.kind == Kind::List && !whole.isNone())

@@ -89,11 +89,16 @@ void StreamDevice::finish() {
   TORCH_CHECK(problem.empty(), "order of streams: ", problem);
 }
 
-/// As LibTorch copies between GPUs: on the thread's current stream of the source's device, after
-/// and before the current stream of this one.
+/// As LibTorch copies between GPUs: on a stream of the source's device, after and before the
+/// current stream of this one. Each of these has its own, as in CudaDevice.
 at::Tensor StreamDevice::copyFrom(const StreamDevice &source, const at::Tensor &tensor) {
   StreamMonitor &monitor = StreamMonitor::get();
-  const size_t engine = source.current(), here = current();
+  const size_t here = current();
+  auto known = sending_.find({here, source.number_});
+  if (known == sending_.end())
+    known =
+        sending_.emplace(std::pair(here, source.number_), monitor.addStream(source.number_)).first;
+  const size_t engine = known->second;
   if (fault_ != StreamFault::PeerCopyEarly)
     monitor.waitFor(engine, *monitor.mark(here));
   monitor.access(tensor, /*writes=*/false, engine, "a copy to another device");
@@ -102,6 +107,7 @@ at::Tensor StreamDevice::copyFrom(const StreamDevice &source, const at::Tensor &
   at::Tensor copy = copyUnwatched(tensor);
   monitor.waitFor(here, *monitor.mark(engine));
   monitor.access(copy, /*writes=*/true, here, "a copy from another device");
+  monitor.arrives(here);
   return copy;
 }
 

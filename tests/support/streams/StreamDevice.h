@@ -4,6 +4,7 @@
 #include "runtime/Device.h"
 #include "tests/support/streams/StreamMonitor.h"
 
+#include <map>
 #include <optional>
 
 namespace pipec::test {
@@ -54,6 +55,7 @@ private:
   size_t number_;
   StreamFault fault_;
   std::vector<size_t> streams_;
+  std::map<std::pair<size_t, size_t>, size_t> sending_; // a stream here, a source: its stream
   std::vector<bool> hasWaited_;
   std::vector<std::shared_ptr<Clock>> marked_; // of EarlyFence
   size_t entered_ = 0;                         // of WrongStream

@@ -4,6 +4,7 @@
 #include "tests/support/streams/StreamMonitor.h"
 
 #include "ir/values/MapTensors.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include <fmt/format.h>
 
@@ -45,6 +46,7 @@ struct Stream {
   std::string name;
   Clock clock;
   std::vector<Access> uses; // of freed memory in its pool, by other streams
+  bool computes = false, copies = false;
 };
 
 /// What the schema of an operator says.
@@ -338,6 +340,7 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction &function) {
       apply(*block, *call->access, false);
       usesDevice = true;
     }
+  state().streams[*stream].computes |= usesDevice;
   for (const void *memory : written) {
     Block *block = blockOf(memory);
     const size_t device = state().streams[*stream].device;
@@ -473,6 +476,17 @@ std::string StreamMonitor::takeProblem() {
   state().problems.clear();
   state().known.clear();
   return first;
+}
+
+void StreamMonitor::arrives(size_t stream) {
+  std::lock_guard<std::recursive_mutex> lock(state().mutex);
+  state().streams[stream].copies = true;
+}
+
+int64_t StreamMonitor::streamsThatComputeAndCopy() {
+  std::lock_guard<std::recursive_mutex> lock(state().mutex);
+  return llvm::count_if(state().streams,
+                        [](const Stream &stream) { return stream.computes && stream.copies; });
 }
 
 int64_t StreamMonitor::hostWaits() {

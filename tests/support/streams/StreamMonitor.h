@@ -58,6 +58,11 @@ public:
   /// Work that no operator shows: a copy by the device's own engine.
   void access(const at::Tensor &tensor, bool writes, size_t stream, const char *what);
 
+  /// A copy from another device arrives on the stream.
+  void arrives(size_t stream);
+  /// Streams on which operators ran and copies from other devices arrived.
+  int64_t streamsThatComputeAndCopy();
+
   /// While alive, operators of this thread are not watched.
   struct Unwatched {
     Unwatched();
