@@ -1,4 +1,4 @@
-"""train_grid.py: trainings under every schedule give the loss, the gradients and the weights of the unsplit model.
+"""train_grid.py: trainings under every schedule give the gradients and the weights of the unsplit model.
 
     train_grid.py                  pairs of schedules, stages, micro-batches, recompute and order, each at least once per model
     train_grid.py --all [MODEL...] every combination in the schedule's order, and those of the first line in another order

@@ -159,7 +159,7 @@ class Lstm(nn.Module):
 
 
 class Experts(nn.Module):
-    """Each sample goes to one of several experts: gradients that are zero or missing."""
+    """Each sample goes to one of several experts, chosen by values: gradients that are zero for the others."""
 
     def __init__(self, width: int = 12, layers: int = 4, experts: int = 3, drop: float = 0.2):
         super().__init__()

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <ATen/Functions.h>
+#include <c10/core/GradMode.h>
 
 #include <fstream>
 
@@ -121,6 +122,28 @@ TEST(StageModule, OneOutputIsBareAndNoneIsNone) {
   outputs = none.load().run({at::ones({2})});
   ASSERT_TRUE(static_cast<bool>(outputs));
   EXPECT_TRUE(outputs->empty());
+}
+
+/// An operator that runs without gradients has a switch before it and one after it.
+TEST(StageModule, AFailedRunLeavesGradModeAsItWas) {
+  Fixture fixture;
+  write(fixture.path,
+        {.name = "Stage",
+         .parameters = {{"block.weight", at::full({2}, 3.0f).set_requires_grad(true)}},
+         .buffers = {{"counter", at::zeros({1})}},
+         .source = "def pipec_forward(self, x, block_weight, block_weight_use1, counter):\n"
+                   "    torch.set_grad_enabled(False)\n"
+                   "    y = torch.mul(x, block_weight)\n"
+                   "    torch.set_grad_enabled(True)\n"
+                   "    return (y + block_weight_use1, counter + 1)\n"});
+  StageModule stage = fixture.load();
+  for (bool mode : {true, false}) {
+    const c10::AutoGradMode ofThread(mode);
+    EXPECT_FALSE(static_cast<bool>(llvm::expectedToOptional(stage.run({at::ones({3})}))));
+    EXPECT_EQ(c10::GradMode::is_enabled(), mode);
+    EXPECT_TRUE(static_cast<bool>(llvm::expectedToOptional(stage.run({at::ones({2})}))));
+    EXPECT_EQ(c10::GradMode::is_enabled(), mode);
+  }
 }
 
 TEST(StageModule, WeightOfAChannelStartsEmpty) {

@@ -485,8 +485,13 @@ void StreamMonitor::arrives(size_t stream) {
 
 int64_t StreamMonitor::streamsThatComputeAndCopy() {
   std::lock_guard<std::recursive_mutex> lock(state().mutex);
-  return llvm::count_if(state().streams,
-                        [](const Stream &stream) { return stream.computes && stream.copies; });
+  const auto computesAndCopies = [](const Stream &stream) {
+    return stream.computes && stream.copies;
+  };
+  int64_t count = llvm::count_if(state().streams, computesAndCopies);
+  for (const auto &[device, stream] : state().defaults)
+    count -= computesAndCopies(state().streams[stream]);
+  return count;
 }
 
 int64_t StreamMonitor::hostWaits() {

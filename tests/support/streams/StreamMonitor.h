@@ -60,7 +60,8 @@ public:
 
   /// A copy from another device arrives on the stream.
   void arrives(size_t stream);
-  /// Streams on which operators ran and copies from other devices arrived.
+  /// Streams, other than the callers' default ones, on which operators ran and copies from other
+  /// devices arrived.
   int64_t streamsThatComputeAndCopy();
 
   /// While alive, operators of this thread are not watched.
