@@ -12,6 +12,7 @@
 #include "compiler/Compiler.h"
 #include "ir/artifact/ArtifactReader.h"
 #include "ir/autograd/TrainingSettings.h"
+#include "ir/support/Median.h"
 #include "llvm/Support/Error.h"
 #include "runtime/Pipeline.h"
 #include "runtime/StageTraining.h"
@@ -58,15 +59,11 @@ public:
     news_.push_back(calls);
     return result;
   }
-  double time() { return median(times_); }
-  double calls() { return median(news_); }
-  double own() { return median(own_); }
+  double time() { return medianOf(times_); }
+  double calls() { return medianOf(news_); }
+  double own() { return medianOf(own_); }
 
 private:
-  static double median(std::vector<double> &values) {
-    std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-    return values[values.size() / 2];
-  }
   std::vector<double> times_, news_, own_;
 };
 

@@ -9,6 +9,7 @@
 // --flat all code is in one function instead of a module for each 100 operators, with --inputs the
 // compile also runs the model, and chooses the cuts itself.
 #include "compiler/Compiler.h"
+#include "ir/support/Median.h"
 #include "ir/torchfile/TorchFileTime.h"
 #include "tests/bench/BenchModels.h"
 #include "tests/support/TestModels.h"
@@ -16,7 +17,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
@@ -46,11 +46,6 @@ struct Sample {
   int64_t peakBytes = 0;
   std::vector<PhaseTime> phases;
 };
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 double cpuSeconds() {
   timespec time{};
@@ -105,14 +100,15 @@ std::string medians(const std::vector<Share> &shares) {
     rest.push_back(share.rest);
     ratio.push_back(share.rest / share.torch);
   }
-  return fmt::format(" | {:>9.3f} {:>9.3f} {:>5.2f}", median(torch), median(rest), median(ratio));
+  return fmt::format(" | {:>9.3f} {:>9.3f} {:>5.2f}", medianOf(torch), medianOf(rest),
+                     medianOf(ratio));
 }
 
 double medianTotal(const std::vector<Share> &shares) {
   std::vector<double> totals;
   for (const Share &share : shares)
     totals.push_back(share.total());
-  return median(totals);
+  return medianOf(totals);
 }
 
 /// Prints the line of one size.
@@ -135,7 +131,7 @@ Row measure(size_t nodes, const Options &options) {
     test::loadAndSave(path);
     plain.push_back(cpuSeconds() - before);
   }
-  fmt::print("{:>8}{}{} {:>9.3f} | {:>6.2f}\n", nodes, medians(wall), medians(cpu), median(plain),
+  fmt::print("{:>8}{}{} {:>9.3f} | {:>6.2f}\n", nodes, medians(wall), medians(cpu), medianOf(plain),
              static_cast<double>(last.peakBytes) / (1 << 30));
   if (options.phases)
     for (const PhaseTime &phase : last.phases)

@@ -3,17 +3,20 @@
 //   bench-memory DIRECTORY [--ranks P]
 //
 // A chain of equal layers is compiled in DIRECTORY, with one and with two stages per rank, and
-// trained under each schedule without an optimizer. Every rank has a device with memory of its own,
-// which copies what arrives, on the CPU. "most": the largest number of bytes of tensors that a rank
-// holds at once, median of 5 steps, with the gradients of the weights; weights are not part of it,
-// they are mapped files. "simulated": the peak of the same program by ir/schedule/Simulate.h and
-// the gradients of the rank's weights. What the ops hold and need is noted in steps of one
-// micro-batch, with B and with I and W, on a rank for each stage.
+// trained under each schedule that pipec can generate, without an optimizer. Every rank has a
+// device with memory of its own, which copies what arrives, on the CPU. "most": the largest number
+// of bytes of tensors that a rank holds at once, median of 5 steps, with the gradients of the
+// weights; weights are not part of it, they are mapped files. "simulated": the peak of the same
+// program by ir/schedule/Simulate.h and the gradients of the rank's weights. What the ops hold and
+// need is noted in steps of one micro-batch, with B and with I and W, on a rank for each stage.
+// "ratio": most / simulated. "of 1f1b": most / most under 1f1b with as many micro-batches.
 #include "compiler/Compiler.h"
 #include "ir/schedule/Simulate.h"
+#include "ir/support/Median.h"
 #include "ir/values/ValueTree.h"
 #include "llvm/Support/Error.h"
 #include "runtime/Pipeline.h"
+#include "tests/bench/TrainingSchedules.h"
 #include "tests/runtime/NotedMemory.h"
 #include "tests/support/TestModels.h"
 
@@ -120,10 +123,9 @@ Most mostOf(const std::string &artifact, const std::string &schedule, int64_t mi
       most = std::max(most, step.most(r));
     trace = step.trace;
   }
-  std::nth_element(mosts.begin(), mosts.begin() + 2, mosts.end());
   const SimulatedRun run = must(simulate(trace.program, pipeline.plan(), trace.shape, costs));
   const size_t ranks = trace.program.ranks.size();
-  return {mosts[2], *std::max_element(run.peakBytes.begin(), run.peakBytes.end()) +
+  return {medianOf(mosts), *std::max_element(run.peakBytes.begin(), run.peakBytes.end()) +
                         static_cast<int64_t>(layers / ranks) * kWeightBytes};
 }
 
@@ -136,24 +138,30 @@ int main(int argc, char **argv) {
   }
   const size_t ranks = argc == 4 ? std::strtoull(argv[3], nullptr, 10) : 4;
   std::filesystem::create_directories(argv[1]);
+  const int64_t few = 8, many = 64; // micro-batches
+  const std::vector<bench::TrainingSchedule> schedules =
+      bench::trainingSchedules(ranks, {few, many});
   const size_t layers = 2 * ranks * kLayersPerStage;
   for (const char *activation : {"torch.tanh", "torch.silu"}) {
     const std::string one = compiled(argv[1], activation, ranks, layers),
                       two = compiled(argv[1], activation, 2 * ranks, layers);
     const ProgramCosts ofOne = costsOf(one), ofTwo = costsOf(two);
     fmt::print("{} ranks, {} layers with {}; a result of a layer has {} KiB\n"
-               "{:<18}{:>14}{:>12}{:>16}{:>8}\n",
+               "{:<18}{:>14}{:>12}{:>16}{:>8}{:>10}\n",
                ranks, layers, activation, kResultBytes / 1024, "schedule", "micro-batches",
-               "most, KiB", "simulated, KiB", "ratio");
-    for (const int64_t m : {8, 64})
-      for (const std::string name :
-           {"gpipe", "1f1b", "zb-h1", "zb-h2", "interleaved-1f1b", "zb-v", "v-half", "v-min"}) {
-        const bool isDouble = name == "interleaved-1f1b" || name[0] == 'v' || name == "zb-v";
+               "most, KiB", "simulated, KiB", "ratio", "of 1f1b");
+    for (const int64_t m : {few, many}) {
+      double first = 0;
+      for (const auto &[name, stagesPerRank] : schedules) {
+        const bool isDouble = stagesPerRank == 2;
         const Most most = mostOf(isDouble ? two : one, name, m, isDouble ? ofTwo : ofOne, layers);
-        fmt::print("{:<18}{:>14}{:>12}{:>16}{:>8.3f}\n", name, m, most.measured / 1024,
-                   most.simulated / 1024,
-                   static_cast<double>(most.measured) / static_cast<double>(most.simulated));
+        const auto measured = static_cast<double>(most.measured);
+        first = first > 0 ? first : measured;
+        fmt::print("{:<18}{:>14}{:>12}{:>16}{:>8.3f}{:>10.3f}\n", name, m, most.measured / 1024,
+                   most.simulated / 1024, measured / static_cast<double>(most.simulated),
+                   measured / first);
         std::fflush(stdout);
       }
+    }
   }
 }

@@ -4,14 +4,17 @@
 //
 // Layers that sleep instead of computing: 2 ms in F, 2 ms in I and 2 ms in W, so that ranks do not
 // need cores. A chain of two layers per rank is compiled in DIRECTORY with one and with two stages
-// per rank, and trained under each schedule. "simulated": the same program with these times.
-// "step": median of 5 steps. The runtime is the real one; no computation competes for memory or
-// cores, so the gains are those of the order alone.
+// per rank, and trained under each schedule that pipec can generate for these numbers. "simulated":
+// the same program with these times. "step": median of 5 steps; "ratio": step / simulated. The
+// runtime is the real one; no computation competes for memory or cores, so the gains are those of
+// the order alone.
 #include "compiler/Compiler.h"
 #include "ir/schedule/Simulate.h"
+#include "ir/support/Median.h"
 #include "llvm/Support/Error.h"
 #include "runtime/Pipeline.h"
 #include "runtime/RunTrace.h"
+#include "tests/bench/TrainingSchedules.h"
 #include "tests/support/TestModels.h"
 
 #include <fmt/format.h>
@@ -22,7 +25,6 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/library.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -127,7 +129,6 @@ std::pair<double, double> stepOf(const std::string &artifact, const std::string 
           std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
               .count());
   }
-  std::nth_element(times.begin(), times.begin() + 2, times.end());
   const RunTrace trace = must(pipeline.trace());
   const int64_t time = kLayerNs * static_cast<int64_t>(layersPerStage);
   ProgramCosts costs;
@@ -135,7 +136,7 @@ std::pair<double, double> stepOf(const std::string &artifact, const std::string 
                       {.forward = time, .inputGrad = time, .weightGrad = time});
   const SimulatedRun run =
       must(simulate(trace.program, pipeline.plan(), trace.shape, costs, /*keepIntervals=*/false));
-  return {times[2], static_cast<double>(run.makespan) / 1e6};
+  return {medianOf(times), static_cast<double>(run.makespan) / 1e6};
 }
 
 } // namespace
@@ -166,11 +167,9 @@ int main(int argc, char **argv) {
              ranks, microBatches, 2 * kLayer.count(), "schedule", "step, ms", "simulated, ms",
              "ratio", "of 1f1b");
   double first = 0;
-  for (const std::string name :
-       {"1f1b", "gpipe", "zb-h1", "zb-h2", "interleaved-1f1b", "zb-v", "v-half", "v-min"}) {
-    const bool isDouble = name == "interleaved-1f1b" || name[0] == 'v' || name == "zb-v";
+  for (const auto &[name, stagesPerRank] : bench::trainingSchedules(ranks, microBatches)) {
     const auto [step, simulated] =
-        stepOf(isDouble ? two : one, name, microBatches, isDouble ? 1 : 2);
+        stepOf(stagesPerRank == 2 ? two : one, name, microBatches, 2 / stagesPerRank);
     first = first > 0 ? first : step;
     fmt::print("{:<18}{:>12.1f}{:>14.1f}{:>10.3f}{:>10.3f}\n", name, step, simulated,
                step / simulated, step / first);

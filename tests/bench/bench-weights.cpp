@@ -10,6 +10,7 @@
 // the medians. Needs three times N of disk and, to make the model, N of memory; defaults: 4 GiB in
 // tensors of 64 MiB, 3 rounds, 4 stages. "anonymous" is the most that RssAnon showed, sampled every
 // 2 ms: what the compile has for itself, without mapped files.
+#include "ir/support/Median.h"
 #include "tests/bench/BenchModels.h"
 
 #include <fmt/format.h>
@@ -84,11 +85,6 @@ Sample run(const std::vector<std::string> &command) {
   sample.user = toSeconds(usage.ru_utime);
   sample.system = toSeconds(usage.ru_stime);
   return sample;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 void fillAndRemove(const std::string &path, uint64_t bytes) {
@@ -176,9 +172,10 @@ int main(int argc, char **argv) {
   }
   std::filesystem::remove(copy);
   std::filesystem::remove_all(out);
+  const double byCopy = pipec::medianOf(copies), byCompile = pipec::medianOf(compiles);
   fmt::print("medians: copy {:.2f} s, compile {:.2f} s, copy/compile {:.2f} (demanded: 0.7); most "
              "anonymous memory {:.0f} MB\n",
-             median(copies), median(compiles), median(copies) / median(compiles),
+             byCopy, byCompile, byCopy / byCompile,
              *std::max_element(anonymous.begin(), anonymous.end()));
   return 0;
 }

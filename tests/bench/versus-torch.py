@@ -1,20 +1,26 @@
 """versus-torch.py [MODEL...]: steps of torch.distributed.pipelining and of torchgpipe against pipec on the same models, two stages, two cores.
 
+    MODEL               of small-mlp, small-gpt, medium-mlp, medium-gpt (default: these), large-gpt (only when it is named: a step of it
+                        takes seconds, so give it few rounds)
     --rounds N          rounds per row (default: 20); every side runs in every round, one after the other, in turns first or last
     --kinds LIST        of forward, gpipe, 1f1b, interleaved, zb (default: all)
     --torchgpipe        also torchgpipe, in the rows of its schedule. It must be installed: pip install --no-deps torchgpipe
     --cores A,B         the cores of all sides (default: the first two that this process may use)
 
-PyTorch: Gloo, one process per stage. torchgpipe: GPipe with a thread per stage, without checkpoints; its backwards are one after the other,
-because autograd has one thread for all CPUs. pipec: a thread per stage, in `bench-limit` (`ninja bench`), which also measures the limit: bare loops over the
-same stage files times (m + 1) / m, one after the other and at the same time. All: the same two cores, one intra-op thread per stage, 8 micro-batches,
-gradients dropped before each step, no optimizer.
+PyTorch: Gloo, one process per rank, which has one core of its own with all its threads. pipec: a thread per rank with one core of its own, in
+`bench-limit` (`ninja bench`), which also measures the limit: bare loops over the same stage files, each on its own core, times (m + 1) / m, one after the other
+and at the same time. torchgpipe: GPipe without checkpoints. It has one worker thread per device, so its stages share one, and its backwards are in autograd's
+one thread for all CPUs: it is serial on CPUs, and its process may use both cores. All: one intra-op thread per stage, 8 micro-batches, gradients dropped before
+each step, no optimizer.
 
 Every side is a process that lives as long as its row, and waits while another one runs. A round is the median of its steps, after one that is
-not counted. Ratios are taken per round: the table has their median, and the range that holds the median with 95 % (order statistics).
+not counted. Ratios are taken per round: the table has their median, and a range of order statistics that holds the median with at least 95 % (from 6 rounds
+on). The line above the table gives the probability.
 """
 import argparse
+import functools
 import importlib.util
+import math
 import os
 import statistics
 import subprocess
@@ -98,12 +104,15 @@ def serve(name, step):
 
 
 class Side:
-    """A process, or one per rank, that runs a round when it is told to."""
+    """A process, or one per rank, that runs a round when it is told to. cores: one for each process; without them each may use those of this one."""
 
-    def __init__(self, *commands):
+    def __init__(self, *commands, cores=()):
         self.errors = tempfile.TemporaryFile("w+")
-        self.processes = [subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True,
-                                           env={**os.environ, "OMP_NUM_THREADS": "1"}) for command in commands]
+        usable = [{core} for core in cores] or [os.sched_getaffinity(0)] * len(commands)
+        self.processes = [
+            subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True,
+                             env={**os.environ, "OMP_NUM_THREADS": "1"}, preexec_fn=functools.partial(os.sched_setaffinity, 0, own))
+            for command, own in zip(commands, usable)]
         while self.line() != "ready":
             pass
 
@@ -239,8 +248,9 @@ def sides(name, kind, directory, with_second):
     """PyTorch, pipec with its limits, torchgpipe if it has the schedule."""
     script = [sys.executable, __file__]
     count = 2 * STAGES if kind in ("interleaved", "zb") else STAGES
-    store = directory / f"store-{kind}"
-    yield "torch", Side(*([*script, "--theirs", name, kind, store, rank] for rank in range(STAGES)))
+    store, cores = directory / f"store-{kind}", sorted(os.sched_getaffinity(0))
+    yield "torch", Side(*([*script, "--theirs", name, kind, store, rank] for rank in range(STAGES)),
+                        cores=[cores[rank % len(cores)] for rank in range(STAGES)])
     files = [directory / "whole.pipe", directory / "x.pt"] if kind == "forward" else [directory / f"trained{count}.pipe", directory / "both.pt"]
     yield "pipec", Side([BIN / "bench-limit", *files, "--microbatches", MICRO_BATCHES, "--ranks", STAGES, "--steps", MODELS[name][2],
                          *([] if kind == "forward" else ["--schedule", OURS[kind]])])
@@ -260,11 +270,20 @@ def measure(name, kind, directory, rounds, with_second):
     return found
 
 
+def probability(skip, n):
+    """That the median lies in the range of n measured values without `skip` at each end. Else at most `skip` values lie on one side of it."""
+    return 1 - 2 * sum(math.comb(n, k) for k in range(skip + 1)) / 2 ** n
+
+
+def skipped(n):
+    """The most values that the range can lack at each end and hold the median with at least 95 %. Of fewer than 6 values the whole range has less: 0."""
+    return max((skip for skip in range(n // 2) if probability(skip, n) >= 0.95), default=0)
+
+
 def interval(values):
-    """The order statistics that hold the median with at least 95 %."""
-    ordered, n = sorted(values), len(values)
-    skip = max(0, int((n - 1.96 * n ** 0.5) / 2))
-    return ordered[skip], ordered[n - 1 - skip]
+    """The ends of that range."""
+    ordered, skip = sorted(values), skipped(len(values))
+    return ordered[skip], ordered[-1 - skip]
 
 
 def ratio(above, below):
@@ -291,8 +310,8 @@ def main():
     if arguments[:1] in (["--theirs"], ["--second"]):
         (theirs if arguments[0] == "--theirs" else second)(*arguments[1:])
         return
-    parser = argparse.ArgumentParser(usage=__doc__)
-    parser.add_argument("models", nargs="*", default=list(MODELS))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", default=[name for name in MODELS if name not in ONLY_WHEN_NAMED])
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--torchgpipe", action="store_true")
@@ -303,6 +322,7 @@ def main():
                          "or outside this environment with: pip install --no-deps --target DIR torchgpipe, then set PYTHONPATH=DIR")
     cores = list(map(int, asked.cores.split(","))) if asked.cores else sorted(os.sched_getaffinity(0))[:STAGES]
     os.sched_setaffinity(0, cores)  # all sides inherit it
+    print(f"{asked.rounds} rounds; a range in parentheses holds the median with {probability(skipped(asked.rounds), asked.rounds):.1%}\n")
     print("| model | schedule | PyTorch ms | torchgpipe ms | pipec ms | limit alone | limit at once | pipec / alone | pipec / at once | PyTorch / pipec "
           "| torchgpipe / pipec |")
     print("|---" * 11 + "|", flush=True)
