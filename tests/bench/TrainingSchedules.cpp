@@ -25,9 +25,8 @@ std::vector<TrainingSchedule> trainingSchedules(size_t ranks,
   std::vector<TrainingSchedule> schedules;
   for (const Generator &generator : generators()) {
     const TrainingSchedule schedule{generator.name.str(), generator.leastChunks};
-    if (!generator.inference && std::all_of(microBatches.begin(), microBatches.end(), [&](auto m) {
-          return accepts(schedule, ranks, m);
-        }))
+    if (!generator.inference && std::all_of(microBatches.begin(), microBatches.end(),
+                                            [&](auto m) { return accepts(schedule, ranks, m); }))
       schedules.push_back(schedule);
   }
   std::stable_partition(schedules.begin(), schedules.end(),

@@ -126,7 +126,7 @@ Most mostOf(const std::string &artifact, const std::string &schedule, int64_t mi
   const SimulatedRun run = must(simulate(trace.program, pipeline.plan(), trace.shape, costs));
   const size_t ranks = trace.program.ranks.size();
   return {medianOf(mosts), *std::max_element(run.peakBytes.begin(), run.peakBytes.end()) +
-                        static_cast<int64_t>(layers / ranks) * kWeightBytes};
+                               static_cast<int64_t>(layers / ranks) * kWeightBytes};
 }
 
 } // namespace
