@@ -253,15 +253,21 @@ llvm::Error Interpreter::take(const Step &step) {
 std::vector<Timing::Interval> Interpreter::times() {
   std::vector<Timing::Interval> times;
   times.reserve(order_.size());
-  const Fence *first = nullptr; // all others are placed from it: a GPU's events have no host time
+  // All others are placed from the first one. A GPU's events have no host time: its first work
+  // counts as begun when the host got to it.
+  const Fence *first = nullptr;
+  int64_t begun = 0;
   for (size_t i : order_) {
     if (!isCompute(program_.steps[i].kind)) {
       times.push_back(hostTimes_[i]);
       continue;
     }
-    first = first ? first : &busy_[i].first;
-    times.push_back({first->hostNs + device_.nsBetween(*first, busy_[i].first),
-                     first->hostNs + device_.nsBetween(*first, busy_[i].second)});
+    if (!first) {
+      first = &busy_[i].first;
+      begun = first->event ? hostTimes_[i].start : first->hostNs;
+    }
+    times.push_back({begun + device_.nsBetween(*first, busy_[i].first),
+                     begun + device_.nsBetween(*first, busy_[i].second)});
   }
   return times;
 }

@@ -1,6 +1,6 @@
 // bench-actions: what an action of the runtime costs beyond LibTorch's own calls.
 //
-//   bench-actions DIRECTORY [--actions N]
+//   bench-actions DIRECTORY [--actions N] [--device NAME]
 //
 // A stage with one weight, sum(x * w), is compiled in DIRECTORY. Each action runs N times (default
 // 100,000) on one thread; a line has medians in microseconds. "bare": the same operators called as
@@ -8,12 +8,14 @@
 // the bare call. "news": calls of operator new in one action less those of the bare call, median.
 // "own": those of the action that come from pipec's code, with the templates that it instantiates;
 // the others are LibTorch's. "step": a whole call of the pipeline with one rank, divided by its
-// micro-batches, so with splitting and merging of the batch; "own" of all threads.
+// micro-batches, so with splitting and merging of the batch; "own" of all threads. On a GPU
+// (--device cuda:0) the times are the host's: the device does the work later.
 #include "compiler/Compiler.h"
 #include "ir/artifact/ArtifactReader.h"
 #include "ir/autograd/TrainingSettings.h"
 #include "ir/support/Median.h"
 #include "llvm/Support/Error.h"
+#include "runtime/Device.h"
 #include "runtime/Pipeline.h"
 #include "runtime/StageTraining.h"
 #include "runtime/transport/InProcess.h"
@@ -93,11 +95,26 @@ std::string compiled(const std::string &directory, Mode mode) {
   return artifact;
 }
 
+/// Where the stage runs, and how often.
+struct How {
+  std::string device = "cpu";
+  size_t actions = 100000;
+
+  at::Tensor ones(at::IntArrayRef sizes) const { return at::ones(sizes, at::Device(device)); }
+  /// Now and then the host waits for the device, outside of what is timed: a full queue of launches
+  /// would make it wait inside.
+  static void finish(size_t action, Device &device) {
+    constexpr size_t kMostInQueue = 32;
+    if (action % kMostInQueue == 0)
+      device.finish();
+  }
+};
+
 struct Stage {
-  explicit Stage(const std::string &artifact)
+  Stage(const std::string &artifact, const std::string &device)
       : opened(must(openArtifact(artifact))),
-        executor(must(
-            StageExecutor::load(artifact + "/" + plan().file, plan(), 0, must(makeDevice("cpu"))))),
+        executor(must(StageExecutor::load(artifact + "/" + plan().file, plan(), 0,
+                                          must(makeDevice(device))))),
         code(jit::load(artifact + "/" + plan().file).get_method("pipec_forward").graph(), "bare") {}
   const StagePlan &plan() const { return opened.plan.stages[0]; }
 
@@ -114,13 +131,14 @@ struct Stage {
   jit::Code code;
 };
 
-void inference(const std::string &artifact, size_t actions) {
+void inference(const std::string &artifact, const How &how) {
   InferenceSettings settings(1);
-  Stage stage(artifact);
-  const at::Tensor x = at::ones({1, 1}), w = at::ones({1, 1});
+  Stage stage(artifact, how.device);
+  const at::Tensor x = how.ones({1, 1}), w = how.ones({1, 1});
   Meter bare, action;
   std::pair<Fence, Fence> busy;
-  for (size_t i = 0; i < actions; ++i) {
+  for (size_t i = 0; i < how.actions; ++i) {
+    How::finish(i, stage.executor->device());
     bare.run([&] { return stage.call(x, w); });
     ReadyValue input{x, {}};
     std::vector<c10::IValue> outputs = action.run([&] {
@@ -158,19 +176,20 @@ void bareTraining(Stage &stage, const at::Tensor &x, const at::Tensor &w, bool s
       [&] { return engine.execute({middle}, {found[1]}, false, false, false, {toWeight}); });
 }
 
-void training(const std::string &artifact, size_t actions) {
+void training(const std::string &artifact, const How &how) {
   TrainingSettings settings(1);
-  Stage stage(artifact);
+  Stage stage(artifact, how.device);
   StageTraining trained(*stage.executor, stage.plan(), /*canSplit=*/true);
-  const at::Tensor x = at::ones({1, 1}).set_requires_grad(true), w = at::ones({1, 1});
-  const at::Tensor one = at::ones({});
+  const at::Tensor x = how.ones({1, 1}).set_requires_grad(true), w = how.ones({1, 1});
+  const at::Tensor one = how.ones({});
   BareMeters bare;
   Meter forward, backward, splitForward, toInput, toWeight;
   std::pair<Fence, Fence> busy;
   std::vector<ValueGradients> ofOutputs(1), ofInputs(1); // a rank keeps these lists
   for (bool split : {false, true}) {
     trained.begin();
-    for (size_t i = 0; i < actions; ++i) {
+    for (size_t i = 0; i < how.actions; ++i) {
+      How::finish(i, stage.executor->device());
       bareTraining(stage, x, w, split, bare);
       const auto k = static_cast<int64_t>(i);
       ReadyValue input{x, {}};
@@ -196,13 +215,14 @@ void training(const std::string &artifact, size_t actions) {
   print("W", bare.toWeight, toWeight);
 }
 
-void handOver(size_t actions) {
-  const std::vector<std::shared_ptr<Device>> devices(2, must(makeDevice("cpu")));
+void handOver(const How &how) {
+  const std::vector<std::shared_ptr<Device>> devices(2, must(makeDevice(how.device)));
   std::unique_ptr<Transport> transport =
       makeInProcessTransport({{.from = 0, .to = 1, .window = 2}}, devices);
-  const at::Tensor x = at::ones({1, 1});
+  const at::Tensor x = how.ones({1, 1});
   Meter nothing, both;
-  for (size_t i = 0; i < actions; ++i) {
+  for (size_t i = 0; i < how.actions; ++i) {
+    How::finish(i, *devices.front());
     nothing.run([&] { return c10::IValue(x); });
     both.run([&] {
       must(transport->send(0, 0, 0, x));
@@ -212,19 +232,20 @@ void handOver(size_t actions) {
   print("send, take", nothing, both);
 }
 
-void steps(const std::string &artifact, bool train, size_t actions) {
+void steps(const std::string &artifact, bool train, const How &how) {
   for (const size_t microBatches : {size_t(1), size_t(100)}) {
     PipelineOptions options;
     options.threads = 1;
+    options.devices = {how.device};
     options.microBatches = static_cast<int64_t>(microBatches);
     if (train) {
       options.training.emplace();
       options.scheduleName = "1f1b";
     }
     Pipeline pipeline = must(Pipeline::load(artifact, options));
-    const std::vector<c10::IValue> batch = {at::ones({static_cast<int64_t>(microBatches), 1})};
+    const std::vector<c10::IValue> batch = {how.ones({static_cast<int64_t>(microBatches), 1})};
     Meter step;
-    for (size_t i = 0; i < std::max<size_t>(actions / 100, 100); ++i)
+    for (size_t i = 0; i < std::max<size_t>(how.actions / 100, 100); ++i)
       step.run([&] {
         if (train)
           must(pipeline.step(batch));
@@ -243,18 +264,29 @@ void steps(const std::string &artifact, bool train, size_t actions) {
 } // namespace
 
 int main(int argc, char **argv) {
-  if (argc != 2 && !(argc == 4 && std::string(argv[2]) == "--actions")) {
-    fmt::print(stderr, "usage: bench-actions DIRECTORY [--actions N]\n");
+  How how;
+  bool isUsage = argc < 2 || argc % 2 != 0;
+  for (int i = 2; i + 1 < argc; i += 2) {
+    const std::string option = argv[i];
+    if (option == "--actions")
+      how.actions = std::strtoull(argv[i + 1], nullptr, 10);
+    else if (option == "--device")
+      how.device = argv[i + 1];
+    else
+      isUsage = true;
+  }
+  if (isUsage || how.actions == 0) {
+    fmt::print(stderr, "usage: bench-actions DIRECTORY [--actions N] [--device NAME]\n");
     return 2;
   }
-  const size_t actions = argc == 4 ? std::strtoull(argv[3], nullptr, 10) : 100000;
+  must(makeDevice(how.device)); // before LibTorch looks for its GPU library
   std::filesystem::create_directories(argv[1]);
   const std::string infer = compiled(argv[1], Mode::Infer), train = compiled(argv[1], Mode::Train);
-  fmt::print("us, medians of {}\n{:<12}{:>8}{:>10}{:>10}{:>8}{:>8}\n", actions, "action", "bare",
-             "action", "more", "news", "own");
-  inference(infer, actions);
-  training(train, actions);
-  handOver(actions);
-  steps(infer, false, actions);
-  steps(train, true, actions);
+  fmt::print("us on {}, medians of {}\n{:<12}{:>8}{:>10}{:>10}{:>8}{:>8}\n", how.device,
+             how.actions, "action", "bare", "action", "more", "news", "own");
+  inference(infer, how);
+  training(train, how);
+  handOver(how);
+  steps(infer, false, how);
+  steps(train, true, how);
 }

@@ -5,14 +5,23 @@
 #include "runtime/Pipeline.h"
 #include "runtime/RandomKey.h"
 #include "runtime/Reference.h"
+#include "runtime/RunTrace.h"
+#include "tests/runtime/HostWaits.h"
+#include "tests/runtime/OwnMemory.h"
 #include "tests/runtime/SmallPipeline.h"
 #include "tests/runtime/SmallTraining.h"
 #include "tests/support/Matchers.h"
 
 #include <ATen/ATen.h>
-#include <ATen/record_function.h>
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <map>
 #include <thread>
 
 namespace pipec {
@@ -92,33 +101,63 @@ TEST_F(Cuda, KeyedDrawsRepeat) {
   EXPECT_FALSE(at::equal(first, draw(2)));
 }
 
-/// Schedules with whole and split backwards, recomputation, shared weights sent and copied.
+/// Three steps of the pipeline and of the unsplit model, each compared by `compareSteps`; then
+/// both.
+void trainBoth(const Training &how,
+               llvm::function_ref<void(const TrainedStep &, const TrainedStep &)> compareSteps,
+               llvm::function_ref<void(Reference &, Pipeline &)> compareModels) {
+  std::string model;
+  Pipeline pipeline = take(Pipeline::load(compileTrained(how, &model), runTrained(how)));
+  ReferenceOptions plain;
+  plain.microBatches = 4;
+  plain.device = "cuda:0";
+  Reference reference = take(Reference::load(model, plain));
+  ASSERT_TRUE(succeeded(reference.train(*runTrained(how).training)));
+  for (int step = 0; step < 3; ++step) {
+    const TrainedStep expected = take(reference.step(trainingBatch()));
+    compareSteps(expected, take(pipeline.step(trainingBatch())));
+  }
+  compareModels(reference, pipeline);
+}
+
+/// Schedules with whole and split backwards, and recomputation.
 TEST_F(Cuda, TrainingHasTheBitsOfTheUnsplitModel) {
+  for (Training how :
+       {Training{"1f1b", {"cuda:0"}}, Training{"zb-h1", {"cuda:0"}},
+        Training{"interleaved-1f1b", {"cuda:0"}, Tie::Mode::Transmit, RecomputeChoice::Always},
+        Training{"zb-v", {"cuda:0"}, Tie::Mode::Transmit, RecomputeChoice::Always}}) {
+    how.sharesWeight = false;
+    trainBoth(
+        how,
+        [&](const TrainedStep &expected, const TrainedStep &actual) {
+          EXPECT_EQ(expected.loss, actual.loss) << how.schedule;
+          EXPECT_EQ(expected.gradientNorm, actual.gradientNorm) << how.schedule;
+        },
+        [&](Reference &reference, Pipeline &pipeline) {
+          EXPECT_TRUE(
+              compare(reference.gradients().ivalue(), pipeline.gradients().ivalue(), 0, 0).equal)
+              << how.schedule;
+        });
+  }
+}
+
+/// Shared weights sent and copied. Their gradient is summed over stages and not over uses, in
+/// another order: the last bits differ, and after an update those of all weights.
+TEST_F(Cuda, ATrainingWithSharedWeightsIsThatOfTheUnsplitModelExceptForRounding) {
   for (const Training &how :
        {Training{"1f1b", {"cuda:0"}}, Training{"zb-h1", {"cuda:0"}, Tie::Mode::Replicate},
-        Training{"interleaved-1f1b", {"cuda:0"}, Tie::Mode::Transmit, RecomputeChoice::Always},
-        Training{"zb-v", {"cuda:0"}, Tie::Mode::Replicate, RecomputeChoice::Always}}) {
-    std::string model;
-    auto pipeline = Pipeline::load(compileTrained(how, &model), runTrained(how));
-    ASSERT_TRUE(succeeded(pipeline));
-    ReferenceOptions plain;
-    plain.microBatches = 4;
-    plain.device = "cuda:0";
-    auto reference = Reference::load(model, plain);
-    ASSERT_TRUE(succeeded(reference));
-    ASSERT_TRUE(succeeded(reference->train(*runTrained(how).training)));
-    for (int step = 0; step < 3; ++step) {
-      auto expected = reference->step(trainingBatch());
-      auto actual = pipeline->step(trainingBatch());
-      ASSERT_TRUE(succeeded(expected));
-      ASSERT_TRUE(succeeded(actual));
-      EXPECT_NEAR(expected->loss, actual->loss, 1e-6 * std::abs(expected->loss)) << how.schedule;
-    }
-    // The sum of the shared weight is made in another order.
-    EXPECT_TRUE(
-        compare(reference->gradients().ivalue(), pipeline->gradients().ivalue(), 1e-4, 1e-6).equal)
-        << how.schedule;
-  }
+        Training{"zb-v", {"cuda:0"}, Tie::Mode::Replicate, RecomputeChoice::Always}})
+    trainBoth(
+        how,
+        [&](const TrainedStep &expected, const TrainedStep &actual) {
+          EXPECT_NEAR(expected.loss, actual.loss, 1e-6 * std::abs(expected.loss)) << how.schedule;
+        },
+        [&](Reference &reference, Pipeline &pipeline) {
+          EXPECT_TRUE(
+              compare(reference.gradients().ivalue(), pipeline.gradients().ivalue(), 1e-4, 1e-6)
+                  .equal)
+              << how.schedule;
+        });
 }
 
 /// The checkpoint holds the optimizer's state on the CPU.
@@ -141,30 +180,88 @@ TEST_F(Cuda, AResumedTrainingHasTheBitsOfOneThatGoesOn) {
   }
 }
 
-std::atomic<int64_t> hostWaits = 0;
-
-/// Operators that return a number to the host, or a size that depends on data.
-std::unique_ptr<at::ObserverContext> noteHostWait(const at::RecordFunction &function) {
-  for (const char *name : {"aten::_local_scalar_dense", "aten::nonzero", "aten::equal"})
-    if (function.name() == std::string_view(name) && !function.inputs().empty() &&
-        function.inputs().back().isTensor() && function.inputs().back().toTensor().is_cuda())
-      ++hostWaits;
-  return nullptr;
+size_t countOf(HostCall::Kind kind, llvm::ArrayRef<HostCall> calls) {
+  return static_cast<size_t>(
+      llvm::count_if(calls, [&](const HostCall &call) { return call.kind == kind; }));
 }
 
-/// A rank looks once whether all is finite; the caller reads the loss and the norm.
-TEST_F(Cuda, TheHostWaitsOncePerRankAndStep) {
+/// What the test below counts: none of these may go unseen.
+TEST_F(Cuda, EveryKindOfWaitIsSeen) {
+  const at::Tensor x = at::ones({4}, at::kCUDA);
+  const c10::impl::VirtualGuardImpl guard(c10::DeviceType::CUDA);
+  c10::Event event(c10::DeviceType::CUDA);
+  event.record(guard.getStream(x.device()));
+  auto count = [](HostCall::Kind kind, llvm::function_ref<void()> body) {
+    return countOf(kind, hostCalls(body));
+  };
+  auto waits = [&](llvm::function_ref<void()> body) { return count(HostCall::Kind::Wait, body); };
+  EXPECT_EQ(waits([&] { x.add(1).mul_(2); }), 0u);
+  EXPECT_GE(waits([&] { x.sum().item(); }), 1u);
+  EXPECT_GE(waits([&] { x.cpu(); }), 1u);
+  EXPECT_GE(waits([&] { x.copy_(at::zeros({4})); }), 1u);
+  EXPECT_GE(waits([&] { x.nonzero(); }), 1u);
+  EXPECT_EQ(waits([&] { guard.synchronizeStream(guard.getStream(x.device())); }), 1u);
+  EXPECT_EQ(waits([&] { event.synchronize(); }), 1u);
+  EXPECT_EQ(waits([&] { guard.synchronizeDevice(x.device().index()); }), 1u);
+  EXPECT_EQ(waits([&] { take(makeDevice("cuda:0"))->finish(); }), 1u);
+  auto copies = [&](llvm::function_ref<void()> body) { return count(HostCall::Kind::Copy, body); };
+  EXPECT_EQ(copies([&] { x.copy_(at::zeros({4}), /*non_blocking=*/true); }), 1u);
+  EXPECT_EQ(copies([&] { x.copy_(x.add(1)); }), 0u);
+}
+
+/// What one rank does in a step: the ranks' threads are not the caller's.
+std::map<std::thread::id, std::vector<HostCall>> callsOfRanks(llvm::ArrayRef<HostCall> calls) {
+  std::map<std::thread::id, std::vector<HostCall>> ranks;
+  for (const HostCall &call : calls)
+    if (call.by != std::this_thread::get_id())
+      ranks[call.by].push_back(call);
+  return ranks;
+}
+
+/// A rank looks once whether all is finite, after its last backward, and waits for its stream at
+/// the end. The caller waits before the ranks begin and after they have ended.
+TEST_F(Cuda, NoRankWaitsBeforeItsOptimizer) {
+  for (const Training &how :
+       {Training{"1f1b", {"cuda:0"}},
+        Training{"zb-h1", {"cuda:0"}, Tie::Mode::Replicate, RecomputeChoice::Always}}) {
+    Pipeline pipeline = take(Pipeline::load(compileTrained(how), runTrained(how)));
+    std::vector<c10::IValue> batch;
+    for (const c10::IValue &value : trainingBatch())
+      batch.emplace_back(value.toTensor().to(at::kCUDA));
+    take(pipeline.step(batch));
+    const std::vector<HostCall> calls = hostCalls([&] { take(pipeline.step(batch)); });
+    const auto ranks = callsOfRanks(calls);
+    ASSERT_EQ(ranks.size(), 4u) << how.schedule;
+    for (const auto &[thread, ofRank] : ranks) {
+      EXPECT_EQ(countOf(HostCall::Kind::Copy, ofRank), 0u) << how.schedule;
+      const auto wait = llvm::find_if(
+          ofRank, [](const HostCall &call) { return call.kind == HostCall::Kind::Wait; });
+      const llvm::ArrayRef<HostCall> before(ofRank.data(), wait - ofRank.begin()),
+          after = llvm::ArrayRef<HostCall>(ofRank).drop_front(before.size());
+      // At least one in F and one in B, of four micro-batches.
+      EXPECT_GE(countOf(HostCall::Kind::Product, before), 2u * 4) << how.schedule;
+      EXPECT_EQ(countOf(HostCall::Kind::Product, after), 0u) << how.schedule;
+      // For the flag, for the stage's stream, and for the thread's own.
+      EXPECT_EQ(countOf(HostCall::Kind::Wait, after), 3u) << how.schedule;
+    }
+    auto isRanks = [](const HostCall &call) { return call.by != std::this_thread::get_id(); };
+    const auto first = llvm::find_if(calls, isRanks);
+    const auto last = std::find_if(calls.rbegin(), calls.rend(), isRanks).base();
+    EXPECT_TRUE(std::all_of(first, last, isRanks)) << how.schedule;
+  }
+}
+
+/// The inputs of a batch that the caller has on the CPU are copied at each F that reads them, in
+/// the stage's stream: CUDA may wait for it. No other copy comes in between.
+TEST_F(Cuda, OnlyInputsAreCopiedFromTheCpu) {
   const Training how{"1f1b", {"cuda:0"}};
-  auto pipeline = Pipeline::load(compileTrained(how), runTrained(how));
-  ASSERT_TRUE(succeeded(pipeline));
-  ASSERT_TRUE(succeeded(pipeline->step(trainingBatch())));
-  hostWaits = 0;
-  const at::CallbackHandle handle = at::addGlobalCallback(at::RecordFunctionCallback(&noteHostWait)
-                                                              .needsInputs(true)
-                                                              .scopes({at::RecordScope::FUNCTION}));
-  EXPECT_TRUE(succeeded(pipeline->step(trainingBatch())));
-  at::removeCallback(handle);
-  EXPECT_EQ(hostWaits, 4 + 2);
+  Pipeline pipeline = take(Pipeline::load(compileTrained(how), runTrained(how)));
+  take(pipeline.step(trainingBatch()));
+  size_t copies = 0;
+  for (const auto &[thread, ofRank] :
+       callsOfRanks(hostCalls([&] { take(pipeline.step(trainingBatch())); })))
+    copies += countOf(HostCall::Kind::Copy, ofRank);
+  EXPECT_EQ(copies, 2u * 4); // two arguments, four micro-batches
 }
 
 /// Dropout, attention and a recurrent network that cuDNN runs: none has a generator argument.
@@ -219,6 +316,54 @@ TEST_F(Cuda, ThreadsDrawAsIfAlone) {
 
 TEST_F(Cuda, AGpuThatIsNotThereIsAUsageError) {
   EXPECT_TRUE(failedWith(makeDevice("cuda:99"), ExitCode::Usage, "device cuda:99: found"));
+}
+
+/// As those of a GPU: what a fence knows of time is in its event.
+class EventTimes : public OwnMemory {
+public:
+  Fence mark() override {
+    return {0, std::make_shared<std::chrono::steady_clock::time_point>(
+                   std::chrono::steady_clock::now())};
+  }
+  int64_t nsBetween(const Fence &from, const Fence &to) override {
+    auto time = [](const Fence &fence) {
+      return *static_cast<std::chrono::steady_clock::time_point *>(fence.event.get());
+    };
+    return (time(to) - time(from)) / std::chrono::nanoseconds(1);
+  }
+};
+
+/// The ops of a step lie within it.
+void expectOneTime(Pipeline &pipeline) {
+  StepStats stats;
+  take(pipeline.step(trainingBatch()));
+  take(pipeline.step(trainingBatch(), &stats));
+  const RunTrace trace = take(pipeline.trace());
+  for (const std::vector<Timing::Interval> &rank : trace.ranks) {
+    EXPECT_FALSE(rank.empty());
+    for (const Timing::Interval &time : rank) {
+      EXPECT_LE(0, time.start);
+      EXPECT_LE(time.start, time.end);
+      EXPECT_LE(time.end, stats.makespanNs);
+    }
+  }
+}
+
+TEST_F(Cuda, ATraceHasOneTime) {
+  const Training how{"1f1b", {"cuda:0"}};
+  Pipeline pipeline = take(Pipeline::load(compileTrained(how), runTrained(how)));
+  expectOneTime(pipeline);
+}
+
+TEST(Device, ATraceOfEventsHasOneTime) {
+  if (std::getenv("PIPEC_TEST_STREAMS"))
+    GTEST_SKIP() << "the devices here are its own";
+  const TestDevices devices([](const std::string &name) -> std::shared_ptr<Device> {
+    return name == "events" ? std::make_shared<EventTimes>() : nullptr;
+  });
+  const Training how{"1f1b", {"events"}};
+  Pipeline pipeline = take(Pipeline::load(compileTrained(how), runTrained(how)));
+  expectOneTime(pipeline);
 }
 
 TEST(Device, NamesThatAreNoDevicesAreRefused) {

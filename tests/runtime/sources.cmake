@@ -12,6 +12,7 @@ list(APPEND PIPEC_RUNTIME_SOURCES
   runtime/SmallTraining.cpp
   support/TestModels.cpp
   runtime/CudaTest.cpp
+  runtime/HostWaits.cpp
   runtime/TransportConformance.cpp
   runtime/FailedCallsTest.cpp
   runtime/TrainingSettingsTest.cpp

@@ -2,6 +2,8 @@
 
 Each takes `drop`, the rate of its dropouts. Where it is 0 by default, plain PyTorch computes the same bits.
 """
+from typing import Optional
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -88,11 +90,29 @@ class Attention(nn.Module):
         return self.drop(self.out(mixed.transpose(1, 2).reshape(x.size(0), x.size(1), -1)))
 
 
+class DroppingAttention(Attention):
+    """Dropout inside of the attention itself."""
+
+    def __init__(self, width: int, heads: int = 2, drop: float = 0.1, inside: float = 0.1):
+        super().__init__(width, heads, drop)
+        self.inside = inside
+
+    def forward(self, x: Tensor, seen: Tensor, causal: bool) -> Tensor:
+        keys, values = self.both(seen).chunk(2, -1)
+        mixed = functional.scaled_dot_product_attention(self.split(self.query(x)), self.split(keys), self.split(values),
+                                                        dropout_p=self.inside if self.training else 0.0, is_causal=causal)
+        return self.drop(self.out(mixed.transpose(1, 2).reshape(x.size(0), x.size(1), -1)))
+
+
+def attention(width: int, drop: float, inside: float) -> nn.Module:
+    return DroppingAttention(width, drop=drop, inside=inside) if inside else Attention(width, drop=drop)
+
+
 class Layer(nn.Module):
-    def __init__(self, width: int, crosses: bool = False, drop: float = 0.1):
+    def __init__(self, width: int, crosses: bool = False, drop: float = 0.1, attention_drop: float = 0.0):
         super().__init__()
         self.norm1, self.norm2, self.norm3 = nn.LayerNorm(width), nn.LayerNorm(width), nn.LayerNorm(width)
-        self.attention, self.cross = Attention(width, drop=drop), Attention(width, drop=drop)
+        self.attention, self.cross = attention(width, drop, attention_drop), attention(width, drop, attention_drop)
         self.wide, self.narrow, self.drop = nn.Linear(width, 4 * width), nn.Linear(4 * width, width), nn.Dropout(drop)
         self.crosses = crosses
 
@@ -105,14 +125,15 @@ class Layer(nn.Module):
 
 
 class Gpt(nn.Module):
-    """The first and the last stage share a weight; dropout in every layer."""
+    """The first and the last stage share a weight, unless it is not tied; dropout in every layer."""
 
-    def __init__(self, width: int = 16, layers: int = 4, words: int = 32, length: int = 6, drop: float = 0.1):
+    def __init__(self, width: int = 16, layers: int = 4, words: int = 32, length: int = 6, drop: float = 0.1, attention_drop: float = 0.0, tied: bool = True):
         super().__init__()
         self.words, self.places = nn.Embedding(words, width), nn.Embedding(length, width)
-        self.layers = nn.ModuleList(Layer(width, drop=drop) for _ in range(layers))
+        self.layers = nn.ModuleList(Layer(width, drop=drop, attention_drop=attention_drop) for _ in range(layers))
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
-        self.head.weight = self.words.weight
+        if tied:
+            self.head.weight = self.words.weight
         self.register_buffer("positions", torch.arange(length))
 
     def forward(self, ids: Tensor, target: Tensor) -> Tensor:
@@ -142,13 +163,14 @@ class Translator(nn.Module):
 
 
 class Lstm(nn.Module):
-    """Weights in lists; several results per operator."""
+    """Weights in lists; several results per operator. `inside`: the dropout between the layers of each LSTM, by default as `drop`."""
 
-    def __init__(self, width: int = 12, layers: int = 4, drop: float = 0.0):
+    def __init__(self, width: int = 12, layers: int = 4, drop: float = 0.0, inside: Optional[float] = None):
         super().__init__()
         self.words = nn.Embedding(16, width)
-        deep = 2 if drop else 1  # an LSTM drops out between layers of its own
-        self.layers = nn.ModuleList(nn.LSTM(width, width, deep, batch_first=True, dropout=drop) for _ in range(layers))
+        inside = drop if inside is None else inside
+        deep = 2 if inside else 1  # an LSTM drops out between layers of its own
+        self.layers = nn.ModuleList(nn.LSTM(width, width, deep, batch_first=True, dropout=inside) for _ in range(layers))
         self.head, self.drop = nn.Linear(width, 16), dropout(drop)
 
     def forward(self, ids: Tensor, target: Tensor) -> Tensor:
@@ -199,10 +221,11 @@ MODELS = {
 }
 
 
-def save(name, **options):
-    """Writes NAME.pt and NAME.batch.pt into the working directory; returns both names. `options` are those of the model."""
+def save(name, to=None, **options):
+    """Writes TO.pt and TO.batch.pt, by default with the model's name, into the working directory; returns both names. `options` are those of the model."""
     make, batch, _ = MODELS[name]
+    to = to or name
     torch.manual_seed(0)
-    torch.jit.script(make(**options)).save(f"{name}.pt")
-    torch.save(batch(), f"{name}.batch.pt")
-    return f"{name}.pt", f"{name}.batch.pt"
+    torch.jit.script(make(**options)).save(f"{to}.pt")
+    torch.save(batch(), f"{to}.batch.pt")
+    return f"{to}.pt", f"{to}.batch.pt"
