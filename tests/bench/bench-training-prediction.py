@@ -7,7 +7,8 @@ The models are those of bench-prediction.py, in training mode, with the mean squ
 (pipe-compile --cost measured), and the table with the lower sum stays: other work on the machine can only make an operator longer. With it the
 model is compiled once per schedule (--schedule S --ranks 2, 4 micro-batches), and trained with AdamW, whose update is part of the plan's step. `plan`
 is the step that the compile expects, `run` the step that pipe-run expects from the times of the stages that it saw, `measured` the median of its
-steps; the best round of N counts, for the same reason. `action` is the shortest action (F, B, I or W) of any stage, in these times. Ends with PASSED or FAILED.
+steps; the best round of N counts, for the same reason. `action` is the shortest action (F, B, I or W) of any stage, in these times. `replay`: the
+last step over the same actions with their own times and nothing else, so what the runtime adds. Ends with PASSED or FAILED.
 PASSED means:
 
     cells     of the first four schedules, 90 % of the predictions are within 10 % of the measured step and all within 20 %, by plan and by run
@@ -90,17 +91,18 @@ class Bench(forwards.Bench):
         return self.specs[name].replace("[B", f"[{SAMPLES[name] * count}")
 
     def run(self, name, schedule):
-        """(predicted from the stages' times, measured, the shortest of these times), in ms."""
+        """(predicted from the stages' times, measured, the shortest of these times), in ms; the last step over its replay."""
         trace = self.directory / f"{name}.{schedule}.trace.json"
         text = self.tool("pipe-run", self.directory / f"{name}.{schedule}.pipe", "--train", "--optimizer", "adamw,lr=1e-4", "--inputs",
                          self.batch(name, MICRO_BATCHES), "--microbatches", MICRO_BATCHES, "--steps", STEPS, "--threads", 1, "--json", "--trace", trace,
                          "--force")
         steps = [json.loads(line)["step_ms"] for line in text.splitlines() if line.startswith('{"')]
         report = json.loads(text[text.index("\n{\n"):])
-        return report["predicted_step_ms"], statistics.median(steps[WARMUP:]), shortestAction(json.loads(trace.read_text(encoding="utf-8")))
+        last = json.loads(trace.read_text(encoding="utf-8"))
+        return report["predicted_step_ms"], statistics.median(steps[WARMUP:]), shortestAction(last), overReplay(last)
 
     def all(self, rounds):
-        """(model, schedule) -> plan, run, measured, shortest action."""
+        """(model, schedule) -> plan, run, measured, shortest action, last step over its replay."""
         for name in self.names:
             self.measureCosts(name, rounds)
         found = {(name, schedule): [self.compile(name, schedule), None] for name in self.names for schedule in SCHEDULES}
@@ -118,6 +120,50 @@ def shortestAction(trace):
                if event["ph"] == "X" and event["cat"] in ACTIONS and event["pid"] >= trace["otherData"]["ranks"]) / 1e3
 
 
+def overReplay(trace):
+    """The last step's time over that of its actions alone: each takes what it took, in its rank's order, values arrive at once, and norms only wait
+    for all ranks. What is above 1 is the runtime's."""
+    ranks = trace["otherData"]["ranks"]
+    events = [dict(event, ts=round(event["ts"] * 1e3), dur=round(event.get("dur", 0) * 1e3))  # ns
+              for event in trace["traceEvents"] if event["pid"] < ranks and "ts" in event]
+    rows = [[event for event in events if event["ph"] == "X" and event["pid"] == rank] for rank in range(ranks)]  # in the program's order
+    starts = {event["id"]: (event["pid"], event["ts"]) for event in events if event["ph"] == "s"}
+    source = {(event["pid"], event["ts"]): starts[event["id"]] for event in events if event["ph"] == "f"}  # a TAKE's end -> a SEND's start
+    sent, at, next_, waiting = {}, [0] * ranks, [0] * ranks, {}
+
+    def goOn(rank):
+        """Whether the next action of a rank could be done."""
+        event = rows[rank][next_[rank]]
+        if event["name"].startswith("SEND"):
+            sent[rank, event["ts"]] = at[rank]
+        elif event["name"].startswith("TAKE"):
+            of = source[rank, event["ts"] + event["dur"]]
+            if of not in sent:
+                return False
+            at[rank] = max(at[rank], sent[of])
+        elif event["cat"] == "collective":
+            waiting[rank] = at[rank]
+            if len(waiting) < ranks:
+                return False
+            at[:] = [max(waiting.values())] * ranks
+            for other in set(waiting) - {rank}:
+                next_[other] += 1
+            waiting.clear()
+        elif event["cat"] != "transfer":
+            at[rank] += event["dur"]
+        next_[rank] += 1
+        return True
+
+    moved = True
+    while moved:
+        moved = False
+        for rank in range(ranks):
+            while rank not in waiting and next_[rank] < len(rows[rank]) and goOn(rank):
+                moved = True
+    assert next_ == [len(row) for row in rows], "every action of the trace can be done"
+    return trace["otherData"]["step_ns"] / max(at)
+
+
 def judgeOrder(found, which, index):
     """Whether the schedules of each model that differ by more than 5 % stand in the measured order."""
     pairs = [(a, b) for a, b in itertools.combinations(found, 2) if a[0] == b[0] and abs(found[a][2] / found[b][2] - 1) > 0.05]
@@ -128,10 +174,10 @@ def judgeOrder(found, which, index):
 
 def report(found):
     errors, over = {"plan": [], "run": []}, []
-    print(f"{'model':10} {'schedule':18} {'plan ms':>9} {'run ms':>9} {'measured':>9} {'plan':>8} {'run':>8} {'measured / run':>15} {'action ms':>10}")
-    for (name, schedule), (plan, run, measured, action) in found.items():
+    print(f"{'model':10} {'schedule':18} {'plan ms':>9} {'run ms':>9} {'measured':>9} {'plan':>8} {'run':>8} {'measured / run':>15} {'action ms':>10} {'replay':>7}")
+    for (name, schedule), (plan, run, measured, action, replay) in found.items():
         of = {"plan": plan / measured - 1, "run": run / measured - 1}
-        print(f"{name:10} {schedule:18} {plan:9.2f} {run:9.2f} {measured:9.2f} {of['plan']:+8.1%} {of['run']:+8.1%} {measured / run:15.3f} {action:10.2f}")
+        print(f"{name:10} {schedule:18} {plan:9.2f} {run:9.2f} {measured:9.2f} {of['plan']:+8.1%} {of['run']:+8.1%} {measured / run:15.3f} {action:10.2f} {replay:7.3f}")
         if schedule not in COUNTED:
             continue
         for which, error in of.items():

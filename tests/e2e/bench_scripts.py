@@ -110,7 +110,8 @@ class TrainingPrediction(e2e.Case):
     def judged(self, **cells):
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
-            passed = self.script.report({**self.GOOD, **{("net", schedule.replace("_", "-")): values for schedule, values in cells.items()}})
+            cells = {**self.GOOD, **{("net", schedule.replace("_", "-")): values for schedule, values in cells.items()}}
+            passed = self.script.report({cell: (*values, 1.01) for cell, values in cells.items()})
         return passed, said.getvalue()
 
     def testGoodCellsPass(self):
@@ -124,7 +125,7 @@ class TrainingPrediction(e2e.Case):
         passed, said = self.judged(zb_h1=(80, 80, 83.2, 5))
         self.assertFalse(passed, said)
         self.assertIn("steps: of 3 cells whose actions all take 5 ms or more, 2 are at most 1.03 of run; largest 1.040\n", said)
-        self.assertIn(f"{1.04:15.3f} {5:10.2f}\n", said)
+        self.assertIn(f"{1.04:15.3f} {5:10.2f} {1.01:7.3f}\n", said)
         for cells in {"zb_h1": (80, 80, 83.2, 4.9)}, {"zb_v": (70, 70, 72.8, 6)}:  # short actions; a schedule that is only shown
             passed, said = self.judged(**cells)
             self.assertTrue(passed, said)
@@ -142,6 +143,20 @@ class TrainingPrediction(e2e.Case):
 
         events = [event(0, "F", 1000), event(2, "F", 7000), event(3, "W", 4500), event(3, "SEND", 1), {"ph": "s", "cat": "transfer", "pid": 3}]
         self.assertEqual(self.script.shortestAction({"otherData": {"ranks": 2}, "traceEvents": events}), 4.5)
+
+    def testReplayHasWhatTheActionsTookAndNothingElse(self):
+        def span(rank, name, category, start, us):
+            return {"ph": "X", "pid": rank, "name": name, "cat": category, "ts": start, "dur": us}
+
+        # Rank 0: F 10, SEND, TAKE, B 10. Rank 1: TAKE, B 20, SEND. Norms, then an update of 5 on each. 10 + 20 + 10 + 5; 9 more in the measured step.
+        events = [span(0, "0/0/F", "F", 0, 10), span(0, "SEND a", "transfer", 10, 2), span(0, "TAKE g", "transfer", 12, 24), span(0, "0/0/B", "B", 36, 10),
+                  span(0, "NORM", "collective", 46, 2), span(0, "OPT", "O", 48, 5), {"ph": "M", "pid": 0},
+                  span(1, "TAKE a", "transfer", 0, 13), span(1, "1/0/B", "B", 13, 20), span(1, "SEND g", "transfer", 33, 2),
+                  span(1, "NORM", "collective", 35, 13), span(1, "OPT", "O", 49, 5)]
+        for number, (of, start, to, end) in enumerate([(0, 10, 1, 13), (1, 33, 0, 36)]):
+            events += [{"ph": "s", "pid": of, "ts": start, "id": number}, {"ph": "f", "pid": to, "ts": end, "id": number}]
+        trace = {"otherData": {"ranks": 2, "step_ns": 54000}, "traceEvents": events}
+        self.assertAlmostEqual(self.script.overReplay(trace), 54 / 45)
 
 
 if __name__ == "__main__":
