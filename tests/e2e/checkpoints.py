@@ -6,6 +6,7 @@ in other shapes of the pipeline too, and nothing lost whatever ends the process.
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -546,6 +547,31 @@ class Checkpoints(e2e.Case):
                         again = torch.jit.load("merged.pt").eval()
                         self.sameBits(trained.eval()(*inputs), again(*inputs), "eval")
             self.assertIn("with the values of the checkpoint", done.out)
+
+    def testMergedInEvalMode(self):
+        """A merged model has in plain PyTorch, in eval mode, the loss that the training printed for its evaluation after that step."""
+        model, batch = training_models.save("resnet")
+        x, target = torch.load(batch)
+        held = (x.flip(0, 3) * 0.7, target.roll(1))
+        torch.save(held, "eval.pt")
+        self.pipec(0, "pipe-compile", model, "--train", "--evaluation", "--stages", 3, "--inputs", batch, "--schedule", "1f1b", "-o", "resnet.pipe", "--force")
+        run = ["--inputs", batch, "--microbatches", 1, "--optimizer", "sgd,lr=0.1,momentum=0.9", "--steps", 4, "--checkpoint-every", 2, "--eval-data", "eval.pt",
+               "--eval-every", 2]
+        torch.set_num_threads(1)
+        for what in (model, "resnet.pipe"):
+            out = self.train(what, *run, "--checkpoint", self.fresh("c")).out
+            printed = dict(re.findall(r"^evaluation after step (\d)  loss (\S+)  10 samples  ", out, re.MULTILINE))
+            lines = [json.loads(line) for line in self.train(what, *run, "--checkpoint", self.fresh("c"), "--json").out.splitlines() if line.startswith('{"eval":')]
+            losses = {line["eval"]["step"]: line["eval"]["loss"] for line in lines}
+            self.assertEqual(printed, {str(step): f"{loss:.6g}" for step, loss in losses.items()})
+            self.assertEqual(len({*losses.values()}), 2, losses)
+            for origin, step in (("c/step-2", 2), ("c", 4)):
+                for options in (["--into", model], ["resnet.pipe", "--into", model]):
+                    self.pipec(0, "pipe-merge", *options, "--checkpoint", origin, "-o", "merged.pt", "--force")
+                    merged = torch.jit.load("merged.pt").eval()
+                    with torch.no_grad(), torch.jit.optimized_execution(False):
+                        self.assertEqual(merged(*held).item(), losses[step], f"{what}, {origin}, {options}")
+                        self.assertNotEqual(merged.train()(*held).item(), losses[step], "batch norms that eval mode does not change")
 
     def testMergedWithoutTheLoss(self):
         """Values of a joined loss have no place in the author's file: they are left out of it, as with --state, whether stages or the whole model were trained."""

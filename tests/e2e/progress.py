@@ -104,16 +104,36 @@ class Progress(e2e.Case):
         self.assertIn("wrote slow.pipe", out)
         self.assertNotIn("running the", out)
 
+    def bars(self, text, count):
+        """For each line that a training of `count` steps showed: the steps that were done, and the seconds that were left. None of them stays."""
+        rows, seen = onScreen(text)
+        shown = [re.fullmatch(rf"\[(#*)(\.*)\] training: (\d+) of {count} steps, about (\d+) s left", line) for line in seen if "training:" in line]
+        self.assertTrue(shown and all(shown), seen)
+        for line in shown:
+            self.assertEqual([len(line[1]), len(line[1] + line[2])], [int(line[3]) * 20 // count, 20], line[0])
+        self.assertFalse(any("training:" in row for row in rows), rows)
+        return sorted((int(line[3]), int(line[4])) for line in shown)
+
+    def testATrainingOfAnArtifactSaysItAlsoAfterAResume(self):
+        """There the line counts the steps before the stop, too, and expects of those to come the time of those after it."""
+        self.pipec(0, "pipe-compile", "loss.pt", "--train", "--at", "slow.b", "--inputs", "f32[1,64,256]", "--cost", "analytic", "-o", "loss.pipe")
+        run = ["pipe-run", "loss.pipe", "--train", "--inputs", "f32[1,64,256]", "--microbatches", "1", "--optimizer", "sgd,lr=0.001", "--checkpoint", "c"]
+        for first, last, options in ((0, 60, []), (60, 120, ["--resume"])):
+            code, out, text = self.run_(*run, "--steps", str(last), *options)
+            self.assertEqual(code, 0, out + text)
+            steps = re.findall(r"^step (\d+)/(\d+)  .*  ([\d.]+) (ms|s)  ", out, re.MULTILINE)
+            self.assertEqual([(int(step), int(of)) for step, of, _, _ in steps], [(step, last) for step in range(first + 1, last + 1)])
+            fastest = min(float(number) / {"ms": 1000, "s": 1}[unit] for _, _, number, unit in steps)
+            for done, left in self.bars(text, last):
+                self.assertTrue(first < done <= last, done)
+                # A step may take a second longer than others, which the line does not know yet.
+                self.assertGreaterEqual(left, fastest * (last - done) - 1, f"after step {done}, {fastest} s each")
+
     def testATrainingSaysHowLongItGoesOn(self):
         run = ["pipe-run", "loss.pt", "--train", "--inputs", "f32[1,64,256]", "--steps", "60"]
         code, out, text = self.run_(*run)
         self.assertEqual(code, 0, out + text)
-        rows, seen = onScreen(text)
-        shown = [re.fullmatch(r"\[(#*)(\.*)\] training: (\d+) of 60 steps, about \d+ s left", line) for line in seen]
-        self.assertTrue(any(shown), seen)
-        for line in filter(None, shown):
-            self.assertEqual([len(line[1]), len(line[1] + line[2])], [int(line[3]) // 3, 20], line[0])
-        self.assertFalse(any("training:" in row for row in rows), rows)
+        self.bars(text, 60)
         self.assertEqual(sum(line.startswith("step ") for line in out.splitlines()), 60)
         code, out, text = self.run_(*run, columns=45)  # too narrow for a bar
         self.assertEqual(code, 0, out + text)

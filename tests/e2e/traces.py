@@ -1,6 +1,7 @@
 """pipe-run --trace: every op of a step is there with its time, arrows join the ranks, and pipe-inspect --html --trace shows it beside the simulated step."""
 import json
 import math
+import re
 import statistics
 from collections import defaultdict
 from pathlib import Path
@@ -47,6 +48,12 @@ def spans(trace):
     return rows
 
 
+def microseconds(text):
+    """Of a time with three digits and its unit, or 0."""
+    number, _, unit = text.partition(" ")
+    return float(number) * {"": 0, "ns": 1e-3, "us": 1, "ms": 1e3, "s": 1e6}[unit]
+
+
 class Traces(e2e.Case):
     @classmethod
     def setUpClass(cls):
@@ -81,6 +88,34 @@ class Traces(e2e.Case):
                 ends[event["id"]][event["ph"]] = event
         return ends
 
+    def messages(self, trace, rows, ranks):
+        """The messages of the step. In both sets of rows each has a SEND, on another rank a POST and after it a TAKE, and one arrow, from SEND to TAKE."""
+        arrows = {(ends["f"]["pid"], ends["f"]["name"]): ends for ends in self.arrows(trace).values()}
+        self.assertEqual(len(arrows), len(self.arrows(trace)))
+        sets = []
+        for first in 0, ranks:
+            found = defaultdict(dict)
+            for pid in range(first, first + ranks):
+                for event in rows[pid]:
+                    word, _, message = event["name"].partition(" ")
+                    if word in ("POST", "SEND", "TAKE"):
+                        self.assertNotIn(word, found[message], event)
+                        self.assertEqual(event["cat"], "transfer")
+                        found[message][word] = event
+            for message, ops in found.items():
+                self.assertEqual(sorted(ops), ["POST", "SEND", "TAKE"], message)
+                self.assertEqual(ops["POST"]["pid"], ops["TAKE"]["pid"])
+                self.assertNotEqual(ops["SEND"]["pid"], ops["TAKE"]["pid"])
+                self.assertLessEqual(ops["POST"]["ts"], ops["TAKE"]["ts"] + 1e-3)
+                ends = arrows.pop((ops["TAKE"]["pid"], ops["TAKE"]["name"]))
+                self.assertEqual((ends["s"]["pid"], ends["s"]["ts"]), (ops["SEND"]["pid"], ops["SEND"]["ts"]))
+                self.assertAlmostEqual(ends["f"]["ts"], ops["TAKE"]["ts"] + ops["TAKE"]["dur"], delta=1e-3)
+                self.assertLessEqual(ends["s"]["ts"], ends["f"]["ts"] + 1e-3)
+            sets.append(sorted(found))
+        self.assertEqual(arrows, {})
+        self.assertEqual(*sets)
+        return sets[0]
+
     def testEveryOpOfATrainingStepIsThere(self):
         self.compiled("loss.pt", "loss.pipe", "--train", "--stages", "4", "--inputs", "micro.pt")
         for schedule in "1f1b", "zb-h1", "interleaved-1f1b", "zb-v":
@@ -97,21 +132,18 @@ class Traces(e2e.Case):
                 names = [event["name"] for rank in range(ranks) for event in rows[rank]]
                 self.assertEqual(sum(name.startswith("OPT") for name in names), 4)
                 self.assertEqual(sum(name.startswith("NORM") for name in names), ranks)
-                arrows = self.arrows(trace)
-                sends = sum(name.startswith("SEND") for name in names)
-                self.assertEqual(len(arrows), 2 * sends)  # measured and predicted
-                self.assertGreater(sends, 0)
-                for ends in arrows.values():
-                    self.assertNotEqual(ends["s"]["pid"], ends["f"]["pid"])
-                    self.assertLessEqual(ends["s"]["ts"], ends["f"]["ts"] + 1e-3)
+                self.assertTrue(self.messages(trace, rows, ranks))
 
     def testAnInferenceHasATraceToo(self):
-        self.compiled("net.pt", "net.pipe", "--stages", "3", "--ranks", "3", "--inputs", "f32[2,32]")
+        plan = self.compiled("net.pt", "net.pipe", "--stages", "3", "--ranks", "3", "--inputs", "f32[2,32]")
         result = self.pipec(0, "pipe-run", "net.pipe", "--inputs", "f32[8,32]", "--microbatches", "4", "--repeat", "3",
                             "--trace", "infer.json", "--json")
         report = json.loads(result.out)
         trace, rows, ranks = self.read("infer.json")
         self.assertEqual(self.actions(rows, ranks), {(stage, k, "F") for stage in range(3) for k in range(4)})
+        sent = [f"ch={number} mb={k}" for number, channel in enumerate(plan["channels"]) for _ in {port["stage"] for port in channel["to"]} for k in range(4)]
+        self.assertEqual(sorted(message.partition(" lane=")[0] for message in self.messages(trace, rows, ranks)), sorted(sent))
+        self.assertGreater(len(sent), 8, "the skip, too")
         self.assertAlmostEqual(report["predicted_step_ms"], trace["otherData"]["predicted_step_ns"] / 1e6)
         for key in "bubble_makespan", "bubble_longest_span":
             self.assertTrue(0 <= report[key]["predicted"] < 1, report[key])
@@ -188,6 +220,38 @@ class Traces(e2e.Case):
         self.assertNotIn("A measured step", without)
         self.assertIn("A measured step", shown)
         self.assertEqual(shown.count("<svg"), without.count("<svg") + 2)
+        self.drawn("page.json", shown, "FB")
+
+    def testThePageShowsAnInference(self):
+        self.compiled("net.pt", "seen.pipe", "--stages", "3", "--ranks", "3", "--inputs", "f32[2,32]")
+        self.pipec(0, "pipe-run", "seen.pipe", "--inputs", "f32[8,32]", "--microbatches", "4", "--trace", "seen.json")
+        self.pipec(0, "pipe-inspect", "seen.pipe", "--html", "seen.html", "--trace", "seen.json")
+        page = Path("seen.html").read_text(encoding="utf-8")
+        self.assertRegex(page, r"The last step of a run under [\w-]+ with 4 micro-batches: ")
+        self.drawn("seen.json", page, "F")
+
+    def drawn(self, path, page, kinds):
+        """The page has the times of the trace: of both steps all actions, the last of which ends when the text says, and how long ranks are idle."""
+        trace, rows, ranks = self.read(path)
+        section = page[page.index('<section id="measured">'):]
+        section = section[:section.index("</section>")]
+        said = [re.search(pattern, section)[1] for pattern in (r": ([\d.]+ \w+) from its first action to its last\.", r"with the times of its stages: ([\d.]+ \w+)\.")]
+        pictures = re.findall(r"<svg.*?</svg>", section, re.DOTALL)
+        self.assertEqual(len(pictures), 2)
+        for first, text, picture in zip((0, ranks), said, pictures):
+            actions = [[event for event in rows[pid] if event["cat"] in kinds] for pid in range(first, first + ranks)]
+            makespan = max(event["ts"] + event["dur"] for row in actions for event in row)
+            self.assertTrue(math.isclose(microseconds(text), makespan, rel_tol=0.006), (text, makespan))
+            boxes = {name: (start, end) for name, start, end in re.findall(r"<title>(\w+): (.*?) to (.*?)</title>", picture)}
+            named = {f"{event['args']['stage']}{event['cat']}{event['args']['micro_batch']}": event for row in actions for event in row}
+            self.assertEqual(set(boxes), set(named))
+            for name, times in boxes.items():
+                for shown, exact in zip(times, (named[name]["ts"], named[name]["ts"] + named[name]["dur"])):
+                    self.assertTrue(math.isclose(microseconds(shown), exact, rel_tol=0.006, abs_tol=2e-3), (name, shown, exact))
+            self.assertEqual(max((end for _, end in boxes.values()), key=microseconds), text)
+            idle = [float(part) for part in re.findall(r">idle ([\d.]+) %<", picture)]
+            for row, part in zip(actions, idle, strict=True):
+                self.assertAlmostEqual(part, 100 - 100 * sum(event["dur"] for event in row) / makespan, delta=0.1)
 
     def testATrainingArtifactHasItsScheduleDrawn(self):
         plan = self.compiled("loss.pt", "drawn.pipe", "--train", "--stages", "2", "--inputs", "micro.pt", "--schedule", "1f1b",

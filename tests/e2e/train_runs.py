@@ -563,6 +563,56 @@ class TrainRuns(e2e.Case):
         self.assertEqual(report["loss"], [step["loss"] for step in steps])
         self.assertEqual((report["options"]["steps"], report["options"]["batch"]), (6, 10))
 
+    def testTheLineOfEachStep(self):
+        """For people one line, in JSON an object of these keys alone. Both say the same numbers, for an artifact and for its model."""
+        model, pipe, batch = self.family("mlp")
+        samples = len(torch.load(batch)[0])
+        decimal, short = r"-?\d+(?:\.\d+)?(?:e[+-]\d+)?", r"\d+(?:\.\d{1,2})?"
+        optimizer = ["--optimizer", "sgd,lr=0.1", "--lr-schedule", "step,every=2,gamma=0.5"]
+        for options, rates in ((optimizer, [0.1, 0.1, 0.05]), ([], [0, 0, 0])):
+            losses = []
+            for what in (model, pipe):
+                run = ["pipe-run", what, "--train", "--inputs", batch, "--microbatches", 2, "--steps", 3, *options]
+                shown = self.pipec(0, *run).out.splitlines()[:3]
+                lines = [json.loads(line) for line in self.pipec(0, *run, "--json", "--emit-grads", "grads.pt", "--force").out.splitlines()[:3]]
+                rate = rf"  lr (?P<lr>{decimal})" if options else ""
+                for index, (text, line) in enumerate(zip(shown, lines, strict=True)):
+                    self.assertEqual(set(line), {"step", "loss", "lr", "step_ms", "samples_per_s", "peak_memory_bytes", "grad_norm", "skipped"})
+                    self.assertEqual((line["step"], line["skipped"]), (index + 1, False))
+                    for key in "loss", "step_ms", "samples_per_s", "grad_norm":
+                        self.assertTrue(0 < line[key] < math.inf, line)
+                    self.assertTrue(math.isclose(line["lr"], rates[index]), line)
+                    self.assertTrue(math.isclose(line["samples_per_s"] * line["step_ms"], samples * 1000, rel_tol=1e-3), line)
+                    self.assertIs(type(line["peak_memory_bytes"]), int)
+                    self.assertGreater(line["peak_memory_bytes"], 1 << 20)
+                    found = re.fullmatch(rf"step {index + 1}/3  loss (?P<loss>{decimal}){rate}  grad norm (?P<norm>{decimal})  (?P<time>{short}) (?P<unit>us|ms|s)"
+                                         rf"  (?P<speed>\d+\.\d) samples/s  (?P<memory>{short}) (?P<bytes>MiB|GiB)", text)
+                    self.assertTrue(found, text)
+                    self.assertEqual((found["loss"], found["norm"]), (f"{line['loss']:.6g}", f"{line['grad_norm']:.4g}"))
+                    if options:
+                        self.assertEqual(found["lr"], f"{rates[index]:.4g}")
+                    seconds = float(found["time"]) / {"us": 1e6, "ms": 1e3, "s": 1}[found["unit"]]
+                    self.assertTrue(math.isclose(float(found["speed"]) * seconds, samples, rel_tol=0.01), text)
+                    memory = float(found["memory"]) * {"MiB": 1 << 20, "GiB": 1 << 30}[found["bytes"]]
+                    self.assertTrue(0.5 < memory / line["peak_memory_bytes"] < 2, (text, line))
+                memories = [line["peak_memory_bytes"] for line in lines]
+                self.assertEqual(memories, sorted(memories))  # the most so far
+                squares = sum(gradient.double().square().sum() for gradient in torch.load("grads.pt").values())
+                self.assertTrue(math.isclose(lines[-1]["grad_norm"], squares.sqrt(), rel_tol=1e-5), (lines[-1], squares))
+                losses.append([line["loss"] for line in lines])
+            self.assertEqual(losses[0], losses[1])
+            self.assertEqual(len(set(losses[0])), 3 if options else 1)
+
+    def testTheLineOfASkippedStep(self):
+        run = [*self.saved(Explodes, torch.randn(4, 4)), "--microbatches", 4, *SGD, "--on-nan", "skip", "--steps", 2]
+        torch.save((torch.zeros(4, 4),), "batch.pt")
+        for what in ("m.pt", "m.pipe"):
+            shown = self.pipec(0, "pipe-run", what, *run).out.splitlines()[:2]
+            lines = [json.loads(line) for line in self.pipec(0, "pipe-run", what, *run, "--json").out.splitlines()[:2]]
+            for index, (text, line) in enumerate(zip(shown, lines, strict=True)):
+                self.assertRegex(text, rf"^step {index + 1}/2  loss -inf  skipped: not finite  grad norm -?(nan|inf)  [\d.]+ (us|ms|s)  [\d.]+ samples/s  [\d.]+ [MG]iB$")
+                self.assertEqual([line[key] for key in ("step", "loss", "grad_norm", "skipped")], [index + 1, None, None, True])
+
     def testTheLastBatchIsLeftOut(self):
         model, pipe, batch = self.family("mlp")
         x, y = torch.load(batch)

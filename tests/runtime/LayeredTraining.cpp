@@ -23,6 +23,8 @@ const char *expressionOf(Layers layers) {
     return "torch.silu(torch.matmul(x, self.w))";
   case Layers::TanhLast:
     return "torch.tanh(torch.matmul(x, self.w))";
+  case Layers::Wide:
+    return "torch.matmul(torch.mean(torch.tanh(torch.unsqueeze(x, 2) + self.u), [2]), self.w)";
   default:
     return "torch.matmul(torch.tanh(x), self.w)";
   }
@@ -36,11 +38,13 @@ std::string compileLayers(Layers layers, size_t stages, RecomputeChoice recomput
   CompileOptions options;
   for (size_t i = 0; i < stages * kLayersPerStage; ++i) {
     const std::string layer = fmt::format("l{}", i);
-    model.modules.push_back(
-        {layer,
-         {.name = fmt::format("Layer{}", i),
-          .parameters = {{"w", at::eye(kWidth).set_requires_grad(true)}},
-          .source = fmt::format("def forward(self, x):\n    return {}\n", expressionOf(layers))}});
+    test::SavedModule one{.name = fmt::format("Layer{}", i),
+                          .parameters = {{"w", at::eye(kWidth).set_requires_grad(true)}},
+                          .source = fmt::format("def forward(self, x):\n    return {}\n",
+                                                expressionOf(layers))};
+    if (layers == Layers::Wide)
+      one.parameters.emplace_back("u", at::ones({kWide}).set_requires_grad(true));
+    model.modules.emplace_back(layer, std::move(one));
     source += fmt::format("    x = self.{}.forward(x)\n", layer);
     if (layers == Layers::Skip && i + 1 == kLayersPerStage)
       source += "    skipped = x\n";

@@ -16,6 +16,7 @@ namespace pipec {
 constexpr int64_t kSamples = 32, kWidth = 16, kLayersPerStage = 2; // samples of a micro-batch
 constexpr int64_t kLayerBytes = kSamples * kWidth * 4;             // of a result
 constexpr int64_t kWeightBytes = kWidth * kWidth * 4;
+constexpr int64_t kWide = 256; // numbers for each of a result, inside a layer
 
 enum class Layers {
   /// tanh(x) @ w, of which F keeps one value: the product needs what tanh gave, tanh needs it too,
@@ -25,6 +26,9 @@ enum class Layers {
   SiluLast,
   /// tanh(x @ w): what goes over a cut is kept on both sides, and on one rank it is there once.
   TanhLast,
+  /// mean(tanh(x + u)) @ w, where u makes kWide numbers of each of x: F keeps far more than what
+  /// goes over a cut.
+  Wide,
   /// TanhFirst, and what stage 0 makes goes to stage 1, and to stage 2 as well.
   Skip,
 };

@@ -1,5 +1,6 @@
 // The memory that a training holds before and during every op is what the simulator says: trainings
 // on devices that have memory of their own, whose allocator is watched.
+#include "ir/schedule/Simulate.h"
 #include "tests/runtime/LayeredTraining.h"
 #include "tests/support/Matchers.h"
 
@@ -140,6 +141,38 @@ INSTANTIATE_TEST_SUITE_P(
         letter = letter == '-' ? '_' : letter;
       return name;
     });
+
+/// The most that ranks of 1f1b hold at once, with what waits to be taken and the gradients of their
+/// weights: as much for many micro-batches as for few, and what the simulator says.
+TEST(PeakBytes, OfManyMicroBatchesAreThoseOfFew) {
+  if (std::getenv("PIPEC_TEST_STREAMS"))
+    GTEST_SKIP() << "the devices here are its own";
+  constexpr int64_t kFew = 8, kMany = 64;
+  constexpr size_t kStages = 4; // and as many ranks
+  const std::string artifact = compileLayers(Layers::Wide, kStages, RecomputeChoice::Never);
+  const NotedRun whole = noteRun(artifact, optionsOf("gpipe", 1)),
+                 split = noteRun(artifact, optionsOf("zb-h1", 1));
+  const ProgramCosts costs = notedCosts(whole.plan, whole.step, split.step);
+  const NotedRun few = noteRun(artifact, optionsOf("1f1b", kFew)),
+                 many = noteRun(artifact, optionsOf("1f1b", kMany)),
+                 allForwardsFirst = noteRun(artifact, optionsOf("gpipe", kFew));
+  const SimulatedRun simulated =
+      take(simulate(many.step.trace.program, many.plan, many.step.trace.shape, costs));
+  // The simulator leaves out the sums, which stay until the next step.
+  const int64_t sums = kLayersPerStage * (kWeightBytes + kWide * 4);
+  for (size_t r = 0; r < kStages; ++r) {
+    const auto most = static_cast<double>(many.step.most(r)),
+               expected = static_cast<double>(simulated.peakBytes[r] + sums);
+    EXPECT_LE(most, 1.01 * static_cast<double>(few.step.most(r))) << "rank " << r;
+    EXPECT_NEAR(most, expected, 0.05 * expected) << "rank " << r;
+    // Of every micro-batch that is between its F and its B, all that tanh gave.
+    EXPECT_GE(many.step.most(r),
+              static_cast<int64_t>(kStages - r) * kLayersPerStage * kWide * kLayerBytes)
+        << "rank " << r;
+    EXPECT_GE(allForwardsFirst.step.most(r), kFew * kLayersPerStage * kWide * kLayerBytes)
+        << "rank " << r;
+  }
+}
 
 } // namespace
 } // namespace pipec
