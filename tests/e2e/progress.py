@@ -118,7 +118,7 @@ class Progress(e2e.Case):
         """There the line counts the steps before the stop, too, and expects of those to come the time of those after it."""
         self.pipec(0, "pipe-compile", "loss.pt", "--train", "--at", "slow.b", "--inputs", "f32[1,64,256]", "--cost", "analytic", "-o", "loss.pipe")
         run = ["pipe-run", "loss.pipe", "--train", "--inputs", "f32[1,64,256]", "--microbatches", "1", "--optimizer", "sgd,lr=0.001", "--checkpoint", "c"]
-        for first, last, options in ((0, 60, []), (60, 120, ["--resume"])):
+        for first, last, options in ((0, 60, []), (60, 180, ["--resume"])):
             code, out, text = self.run_(*run, "--steps", str(last), *options)
             self.assertEqual(code, 0, out + text)
             steps = re.findall(r"^step (\d+)/(\d+)  .*  ([\d.]+) (ms|s)  ", out, re.MULTILINE)

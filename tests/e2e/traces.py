@@ -220,7 +220,7 @@ class Traces(e2e.Case):
         self.assertNotIn("A measured step", without)
         self.assertIn("A measured step", shown)
         self.assertEqual(shown.count("<svg"), without.count("<svg") + 2)
-        self.drawn("page.json", shown, "FB")
+        self.drawn("page.json", shown)
 
     def testThePageShowsAnInference(self):
         self.compiled("net.pt", "seen.pipe", "--stages", "3", "--ranks", "3", "--inputs", "f32[2,32]")
@@ -228,9 +228,9 @@ class Traces(e2e.Case):
         self.pipec(0, "pipe-inspect", "seen.pipe", "--html", "seen.html", "--trace", "seen.json")
         page = Path("seen.html").read_text(encoding="utf-8")
         self.assertRegex(page, r"The last step of a run under [\w-]+ with 4 micro-batches: ")
-        self.drawn("seen.json", page, "F")
+        self.drawn("seen.json", page)
 
-    def drawn(self, path, page, kinds):
+    def drawn(self, path, page):
         """The page has the times of the trace: of both steps all actions, the last of which ends when the text says, and how long ranks are idle."""
         trace, rows, ranks = self.read(path)
         section = page[page.index('<section id="measured">'):]
@@ -239,7 +239,7 @@ class Traces(e2e.Case):
         pictures = re.findall(r"<svg.*?</svg>", section, re.DOTALL)
         self.assertEqual(len(pictures), 2)
         for first, text, picture in zip((0, ranks), said, pictures):
-            actions = [[event for event in rows[pid] if event["cat"] in kinds] for pid in range(first, first + ranks)]
+            actions = [[event for event in rows[pid] if event["cat"] in ACTIONS] for pid in range(first, first + ranks)]
             makespan = max(event["ts"] + event["dur"] for row in actions for event in row)
             self.assertTrue(math.isclose(microseconds(text), makespan, rel_tol=0.006), (text, makespan))
             boxes = {name: (start, end) for name, start, end in re.findall(r"<title>(\w+): (.*?) to (.*?)</title>", picture)}

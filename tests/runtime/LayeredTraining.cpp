@@ -38,10 +38,10 @@ std::string compileLayers(Layers layers, size_t stages, RecomputeChoice recomput
   CompileOptions options;
   for (size_t i = 0; i < stages * kLayersPerStage; ++i) {
     const std::string layer = fmt::format("l{}", i);
-    test::SavedModule one{.name = fmt::format("Layer{}", i),
-                          .parameters = {{"w", at::eye(kWidth).set_requires_grad(true)}},
-                          .source = fmt::format("def forward(self, x):\n    return {}\n",
-                                                expressionOf(layers))};
+    test::SavedModule one{
+        .name = fmt::format("Layer{}", i),
+        .parameters = {{"w", at::eye(kWidth).set_requires_grad(true)}},
+        .source = fmt::format("def forward(self, x):\n    return {}\n", expressionOf(layers))};
     if (layers == Layers::Wide)
       one.parameters.emplace_back("u", at::ones({kWide}).set_requires_grad(true));
     model.modules.emplace_back(layer, std::move(one));

@@ -16,7 +16,7 @@ namespace pipec {
 constexpr int64_t kSamples = 32, kWidth = 16, kLayersPerStage = 2; // samples of a micro-batch
 constexpr int64_t kLayerBytes = kSamples * kWidth * 4;             // of a result
 constexpr int64_t kWeightBytes = kWidth * kWidth * 4;
-constexpr int64_t kWide = 256; // numbers for each of a result, inside a layer
+constexpr int64_t kWide = 128; // numbers for each of a result, inside a layer
 
 enum class Layers {
   /// tanh(x) @ w, of which F keeps one value: the product needs what tanh gave, tanh needs it too,
