@@ -41,7 +41,7 @@ struct StageModule::Impl {
   /// The module and the inputs, in their memory, with room for the weights.
   jit::Stack stackOf(std::vector<c10::IValue> inputs) const;
   /// Returns the outputs in the memory of `stack`.
-  llvm::Expected<std::vector<c10::IValue>> run(const jit::Code &code, jit::Stack stack);
+  llvm::Expected<std::vector<c10::IValue>> run(const jit::Code &chosen, jit::Stack stack);
   llvm::Error makeQuietCode();
   void takeAttributes();
 };
@@ -77,13 +77,13 @@ llvm::Error StageModule::Impl::makeQuietCode() {
   });
 }
 
-llvm::Expected<std::vector<c10::IValue>> StageModule::Impl::run(const jit::Code &code,
+llvm::Expected<std::vector<c10::IValue>> StageModule::Impl::run(const jit::Code &chosen,
                                                                 jit::Stack stack) {
   // An operator that fails between two switches of the stage would leave the thread without
   // gradients.
   const c10::AutoGradMode restored(c10::GradMode::is_enabled());
   TRY(guardTorchVoid(ExitCode::Usage, "running the stage",
-                     [&] { jit::InterpreterState(code, runHere).run(stack); }));
+                     [&] { jit::InterpreterState(chosen, runHere).run(stack); }));
   if (plan.outputs.size() != 1) {
     const c10::IValue all = std::move(stack.back());
     stack.clear();
