@@ -144,8 +144,10 @@ StageTraining::backward(int64_t microBatch, bool split, std::vector<ValueGradien
     busy.first = executor_.device().mark();
     found = TRY(isWhole ? tape.backward(std::move(ofOutputs), std::move(later))
                         : tape.inputGradients(std::move(ofOutputs), std::move(later)));
+    if (isWhole)
+      TRY(fold(microBatch, std::move(found.attributes)));
     busy.second = executor_.device().mark();
-    return isWhole ? fold(microBatch, std::move(found.attributes)) : llvm::Error::success();
+    return llvm::Error::success();
   });
   if (error)
     return explainBackward(std::move(error));
@@ -171,9 +173,9 @@ llvm::Error StageTraining::weightGradients(int64_t microBatch, std::pair<Fence, 
   }
   auto walk = [&]() -> llvm::Error {
     busy.first = executor_.device().mark();
-    std::vector<ValueGradients> found = TRY(flight->tape->weightGradients());
+    TRY(fold(microBatch, TRY(flight->tape->weightGradients())));
     busy.second = executor_.device().mark();
-    return fold(microBatch, std::move(found));
+    return llvm::Error::success();
   };
   return explainBackward(executor_.onStream(microBatch, "the backward to the weights", walk));
 }
