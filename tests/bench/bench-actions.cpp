@@ -116,8 +116,8 @@ struct How {
 struct Stage {
   Stage(const std::string &artifact, const std::string &device)
       : opened(must(openArtifact(artifact))),
-        executor(must(
-            StageExecutor::load(artifact + "/" + plan().file, plan(), 0, must(makeDevice(device))))),
+        executor(must(StageExecutor::load(artifact + "/" + plan().file, plan(), 0,
+                                          must(makeDevice(device))))),
         code(jit::load(artifact + "/" + plan().file).get_method("pipec_forward").graph(), "bare") {}
   const StagePlan &plan() const { return opened.plan.stages[0]; }
 

@@ -160,8 +160,7 @@ Most mostOf(const Run &run, const std::string &artifact, const std::string &sche
                           : mostOfDevice(pipeline, batch, gradients));
   std::nth_element(mosts.begin(), mosts.begin() + 2, mosts.end());
   const RunTrace trace = must(pipeline.trace());
-  const SimulatedRun simulated =
-      must(simulate(trace.program, pipeline.plan(), trace.shape, costs));
+  const SimulatedRun simulated = must(simulate(trace.program, pipeline.plan(), trace.shape, costs));
   return {mosts[2],
           *std::max_element(simulated.peakBytes.begin(), simulated.peakBytes.end()) + gradients};
 }

@@ -101,7 +101,8 @@ TEST_F(Cuda, KeyedDrawsRepeat) {
   EXPECT_FALSE(at::equal(first, draw(2)));
 }
 
-/// Three steps of the pipeline and of the unsplit model, each compared by `compareSteps`; then both.
+/// Three steps of the pipeline and of the unsplit model, each compared by `compareSteps`; then
+/// both.
 void trainBoth(const Training &how,
                llvm::function_ref<void(const TrainedStep &, const TrainedStep &)> compareSteps,
                llvm::function_ref<void(Reference &, Pipeline &)> compareModels) {
@@ -121,15 +122,10 @@ void trainBoth(const Training &how,
 
 /// Schedules with whole and split backwards, and recomputation.
 TEST_F(Cuda, TrainingHasTheBitsOfTheUnsplitModel) {
-  for (Training how : {Training{"1f1b", {"cuda:0"}}, Training{"zb-h1", {"cuda:0"}},
-                       Training{"interleaved-1f1b",
-                                {"cuda:0"},
-                                Tie::Mode::Transmit,
-                                RecomputeChoice::Always},
-                       Training{"zb-v",
-                                {"cuda:0"},
-                                Tie::Mode::Transmit,
-                                RecomputeChoice::Always}}) {
+  for (Training how :
+       {Training{"1f1b", {"cuda:0"}}, Training{"zb-h1", {"cuda:0"}},
+        Training{"interleaved-1f1b", {"cuda:0"}, Tie::Mode::Transmit, RecomputeChoice::Always},
+        Training{"zb-v", {"cuda:0"}, Tie::Mode::Transmit, RecomputeChoice::Always}}) {
     how.sharesWeight = false;
     trainBoth(
         how,
@@ -138,7 +134,8 @@ TEST_F(Cuda, TrainingHasTheBitsOfTheUnsplitModel) {
           EXPECT_EQ(expected.gradientNorm, actual.gradientNorm) << how.schedule;
         },
         [&](Reference &reference, Pipeline &pipeline) {
-          EXPECT_TRUE(compare(reference.gradients().ivalue(), pipeline.gradients().ivalue(), 0, 0).equal)
+          EXPECT_TRUE(
+              compare(reference.gradients().ivalue(), pipeline.gradients().ivalue(), 0, 0).equal)
               << how.schedule;
         });
   }
@@ -156,9 +153,9 @@ TEST_F(Cuda, ATrainingWithSharedWeightsIsThatOfTheUnsplitModelExceptForRounding)
           EXPECT_NEAR(expected.loss, actual.loss, 1e-6 * std::abs(expected.loss)) << how.schedule;
         },
         [&](Reference &reference, Pipeline &pipeline) {
-          EXPECT_TRUE(compare(reference.gradients().ivalue(), pipeline.gradients().ivalue(), 1e-4,
-                              1e-6)
-                          .equal)
+          EXPECT_TRUE(
+              compare(reference.gradients().ivalue(), pipeline.gradients().ivalue(), 1e-4, 1e-6)
+                  .equal)
               << how.schedule;
         });
 }

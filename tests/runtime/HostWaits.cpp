@@ -114,9 +114,10 @@ void startTrace() {
 
 std::vector<HostCall> hostCalls(llvm::function_ref<void()> body) {
   startTrace();
-  const at::CallbackHandle handle = at::addGlobalCallback(at::RecordFunctionCallback(&noteHostOperator)
-                                                              .needsInputs(true)
-                                                              .scopes({at::RecordScope::FUNCTION}));
+  const at::CallbackHandle handle =
+      at::addGlobalCallback(at::RecordFunctionCallback(&noteHostOperator)
+                                .needsInputs(true)
+                                .scopes({at::RecordScope::FUNCTION}));
   notesHostCalls = true;
   body();
   notesHostCalls = false;
