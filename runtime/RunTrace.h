@@ -7,8 +7,8 @@
 namespace pipec {
 
 /// The ops of one step with their times, in nanoseconds from the moment when the first rank began.
-/// On a GPU the times of F, B, I, W and R are those of the device, all others those of the host. The
-/// first of them on a rank counts as begun when the host got to it.
+/// On a GPU the times of F, B, I, W and R are those of the device, all others those of the host.
+/// The first of them on a rank counts as begun when the host got to it.
 struct RunTrace {
   Program program;
   RunShape shape;                                   // of the program

@@ -146,14 +146,15 @@ class Case:
     def compareSeeds(self, full):
         """Without dropout, the lines after this one would say nothing."""
         apart = distance(full.gradients, self.gradients(self.model, "--seed", 1))
-        return apart is not None, f"  {self.name:11} unsplit, another seed:   gradients {'equal bit for bit' if apart is None else f'differ by {apart:.0e}'}"
+        return apart is not None, f"  {self.name:11} unsplit, another seed gradients {'equal bit for bit' if apart is None else f'differ by {apart:.0e}'}"
 
     def compile(self, stages, recompute):
         run(f"{self.bin}/pipe-compile", self.model, "--train", "--stages", stages, "--inputs", self.example, "--cost", "analytic", "--schedule", "1f1b",
             "--recompute", recompute, "-o", self.artifact(stages, recompute), "--force")
 
     def compareTo(self, unsplit, stages, recompute):
-        what = f"  {self.name:11} {stages} stage{'s' if stages > 1 else ' '}{', recomputed' if recompute == 'always' else '':13}"
+        label = f"{stages} stage{'s' if stages > 1 else ''}{', recomputed' if recompute == 'always' else ''}"
+        what = f"  {self.name:11} {label:21}"
         try:
             self.compile(stages, recompute)
             found = {schedule: unsplit.judge(stages, distance(unsplit.gradients, self.gradients(self.artifact(stages, recompute), "--schedule", schedule)))
@@ -167,7 +168,7 @@ class Case:
     def compareBf16(self, full):
         """Two steps under autocast, staged and unsplit; float32 has other gradients."""
         stages = 2
-        what = f"  {self.name:11} {stages} stages, bfloat16  "
+        what = f"  {self.name:11} {stages} stages, bfloat16   "
         try:
             unsplit = self.unsplit(BF16_LIMIT, "--precision", "bf16")
             staged = self.gradients(self.artifact(stages, "never"), "--precision", "bf16")

@@ -74,6 +74,7 @@ std::string compiled(const std::string &directory, const std::string &activation
   options.recompute = RecomputeChoice::Never;
   options.cost = AnalyticCosts();
   options.inputs = fmt::format("f32[{},{}]", kSamples, kWidth);
+  options.stages = stages; // one stage has no cut
   for (size_t s = 1; s < stages; ++s)
     options.cuts.push_back(AtModule{fmt::format("l{}", s * layers / stages)});
   options.schedule = NamedSchedule{"gpipe"};
