@@ -139,10 +139,13 @@ StageTraining::backward(int64_t microBatch, bool split, std::vector<ValueGradien
   StageTape &tape = *flight->tape;
   StageGradients found;
   bool isWhole = !split || !canSplit_;
+  auto addsNow = [&](size_t attribute, size_t, at::Tensor &gradient) {
+    return addNow(microBatch, attribute, gradient);
+  };
   llvm::Error error = executor_.onStream(microBatch, "the backward", [&]() -> llvm::Error {
     isWhole = isWhole || !tape.whyWhole().empty();
     busy.first = executor_.device().mark();
-    found = TRY(isWhole ? tape.backward(std::move(ofOutputs), std::move(later))
+    found = TRY(isWhole ? tape.backward(std::move(ofOutputs), std::move(later), addsNow)
                         : tape.inputGradients(std::move(ofOutputs), std::move(later)));
     if (isWhole)
       TRY(fold(microBatch, std::move(found.attributes)));
@@ -173,11 +176,22 @@ llvm::Error StageTraining::weightGradients(int64_t microBatch, std::pair<Fence, 
   }
   auto walk = [&]() -> llvm::Error {
     busy.first = executor_.device().mark();
-    TRY(fold(microBatch, TRY(flight->tape->weightGradients())));
+    TRY(fold(microBatch,
+             TRY(flight->tape->weightGradients([&](size_t attribute, size_t, at::Tensor &gradient) {
+               return addNow(microBatch, attribute, gradient);
+             }))));
     busy.second = executor_.device().mark();
     return llvm::Error::success();
   };
   return explainBackward(executor_.onStream(microBatch, "the backward to the weights", walk));
+}
+
+bool StageTraining::addNow(int64_t microBatch, size_t attribute, at::Tensor &gradient) {
+  const c10::IValue &value = executor_.module().attribute(attribute);
+  if (microBatch != nextToFold_ || !value.isTensor())
+    return false;
+  accumulateGradient(sums_[attribute], std::move(gradient), value.toTensor());
+  return true;
 }
 
 /// Schedules may end a later micro-batch first: it waits for the earlier ones.

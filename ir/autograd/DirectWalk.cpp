@@ -102,7 +102,7 @@ at::Tensor DirectWalk::sumOf(at::Tensor first, at::Tensor second, Node *node) {
   return std::move(sum_.buffer[0]);
 }
 
-void DirectWalk::give(const ag::Edge &edge, at::Tensor gradient) {
+void DirectWalk::give(const ag::Edge &edge, at::Tensor gradient, const Found &found) {
   const size_t at = numbers_.find(edge.function.get())->second;
   Visit &visit = visits_[at];
   if (visit.inputs.empty())
@@ -114,19 +114,33 @@ void DirectWalk::give(const ag::Edge &edge, at::Tensor gradient) {
   }
   if (--visit.waitsFor > 0)
     return;
+  if (!visit.hasNext)
+    return end(visit, found);
   ready_.push_back(at);
   std::push_heap(ready_.begin(), ready_.end(), [this](size_t a, size_t b) {
     return visits_[a].node->sequence_nr() < visits_[b].node->sequence_nr();
   });
 }
 
-void DirectWalk::call(Visit &visit, bool keepGraph, llvm::MutableArrayRef<at::Tensor> found) {
+void DirectWalk::capture(const Visit &visit, const Found &found) {
   for (size_t c = visit.captures; c != kNone; c = captures_[c].next)
-    found[captures_[c].result] = visit.inputs[captures_[c].input];
-  if (!visit.hasNext) {
-    visit.inputs.clear();
-    return;
-  }
+    found.gradients[captures_[c].result] = visit.inputs[captures_[c].input];
+}
+
+/// Nothing runs at an end, so it need not wait for its turn: a weight has its gradient while that
+/// is in the caches, and the next one gets its memory.
+void DirectWalk::end(Visit &visit, const Found &found) {
+  const Capture &first = captures_[visit.captures];
+  at::Tensor &gradient = visit.inputs[first.input];
+  const bool isTaken =
+      found.sink && first.next == kNone && gradient.defined() && found.sink(first.result, gradient);
+  if (!isTaken)
+    capture(visit, found);
+  visit.inputs.clear();
+}
+
+void DirectWalk::call(Visit &visit, bool keepGraph, const Found &found) {
+  capture(visit, found);
   Node &node = *visit.node;
   if (!keepGraph)
     node.will_release_variables();
@@ -137,15 +151,15 @@ void DirectWalk::call(Visit &visit, bool keepGraph, llvm::MutableArrayRef<at::Te
     node.release_variables();
   for (size_t i = 0; i < outputs.size(); ++i)
     if (const ag::Edge &next = node.next_edge(i); next.is_valid())
-      give(next, std::move(outputs[i]));
+      give(next, std::move(outputs[i]), found);
 }
 
 void DirectWalk::run(const ag::edge_list &roots, std::vector<at::Tensor> &gradients, bool keepGraph,
-                     llvm::MutableArrayRef<at::Tensor> found) {
+                     const Found &found) {
   c10::AutoGradMode noGrad(false);
   checkGradients(roots, gradients, nullptr);
   for (size_t i = 0; i < roots.size(); ++i)
-    give(roots[i], std::move(gradients[i]));
+    give(roots[i], std::move(gradients[i]), found);
   while (!ready_.empty()) {
     std::pop_heap(ready_.begin(), ready_.end(), [this](size_t a, size_t b) {
       return visits_[a].node->sequence_nr() < visits_[b].node->sequence_nr();

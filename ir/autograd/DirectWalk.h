@@ -3,6 +3,7 @@
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/function.h>
@@ -11,6 +12,10 @@
 #include <vector>
 
 namespace pipec {
+
+/// Gets a gradient as soon as it is whole: the place of its edge in `wanted`, and the tensor, which
+/// it may take. Returns whether it took it.
+using GradientSink = llvm::function_ref<bool(size_t number, at::Tensor &gradient)>;
 
 /// Calls the nodes between `roots` and `wanted` in the engine's order, with the engine's sums and
 /// checks, so that the gradients have the same bits. The engine saves and restores all settings of
@@ -27,10 +32,16 @@ public:
   /// graph is one for the engine.
   bool begin(const torch::autograd::edge_list &roots, const torch::autograd::edge_list &wanted);
 
-  /// Takes `gradients`, one per root, and writes one gradient per wanted edge into `found`;
-  /// undefined where none arrives. Throws LibTorch's exceptions.
+  /// Where gradients go.
+  struct Found {
+    llvm::MutableArrayRef<at::Tensor> gradients; // per wanted edge
+    GradientSink sink;                           // null: none
+  };
+
+  /// Takes `gradients`, one per root, and writes one per wanted edge into `found`; undefined where
+  /// none arrives, or where the sink took it. Throws LibTorch's exceptions.
   void run(const torch::autograd::edge_list &roots, std::vector<at::Tensor> &gradients,
-           bool keepGraph, llvm::MutableArrayRef<at::Tensor> found);
+           bool keepGraph, const Found &found);
 
   /// Ends a walk, at any point.
   void clear();
@@ -54,8 +65,10 @@ private:
 
   size_t number(Node *node);
   bool find(const torch::autograd::edge_list &roots);
-  void give(const torch::autograd::Edge &edge, at::Tensor gradient);
-  void call(Visit &visit, bool keepGraph, llvm::MutableArrayRef<at::Tensor> found);
+  void give(const torch::autograd::Edge &edge, at::Tensor gradient, const Found &found);
+  void capture(const Visit &visit, const Found &found);
+  void end(Visit &visit, const Found &found);
+  void call(Visit &visit, bool keepGraph, const Found &found);
   at::Tensor sumOf(at::Tensor first, at::Tensor second, Node *node);
 
   std::vector<Visit> visits_; // the first used_ are of this walk

@@ -32,13 +32,13 @@ void WalkRoots::add(const ag::Edge &edge, at::Tensor gradient) {
   gradients.push_back(std::move(gradient));
 }
 
-void GraphWalk::run(bool keepGraph) {
+void GraphWalk::run(bool keepGraph, GradientSink sink) {
   found.assign(wanted.size(), at::Tensor());
   if (roots.edges.empty() ||
       llvm::none_of(wanted, [](const ag::Edge &edge) { return edge.function != nullptr; }))
     return;
   if (direct_.begin(roots.edges, wanted))
-    direct_.run(roots.edges, roots.gradients, keepGraph, found);
+    direct_.run(roots.edges, roots.gradients, keepGraph, {found, sink});
   else
     runEngine(keepGraph);
 }

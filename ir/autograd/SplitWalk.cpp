@@ -244,12 +244,12 @@ int64_t SplitWalk::pendingBytes() const {
   return bytes;
 }
 
-void SplitWalk::walkToWeights(GraphWalk &walk) {
+void SplitWalk::walkToWeights(GraphWalk &walk, GradientSink sink) {
   for (size_t i = 0; i < later_.edges.size(); ++i)
     walk.roots.add(later_.edges[i], std::move(later_.gradients[i]));
   later_.clear(); // the walk's roots hold the nodes
   walk.wanted = weights_;
-  walk.run(/*keepGraph=*/false);
+  walk.run(/*keepGraph=*/false, sink);
 }
 
 void SplitWalk::clear() {

@@ -52,9 +52,9 @@ public:
   void walkToInputs(GraphWalk &walk);
   /// Between the two: bytes of the gradients that W starts from, each storage once.
   int64_t pendingBytes() const;
-  /// W: walk.found has gradients at `weights`, undefined where none arrives. Throws LibTorch's
-  /// exceptions.
-  void walkToWeights(GraphWalk &walk);
+  /// W: walk.found has gradients at `weights`, undefined where none arrives or `sink` took it.
+  /// Throws LibTorch's exceptions.
+  void walkToWeights(GraphWalk &walk, GradientSink sink = nullptr);
 
   /// Forgets the graph, and keeps the memory of the lists.
   void clear();

@@ -237,19 +237,27 @@ std::vector<ValueGradients> StageTape::byAttribute(llvm::MutableArrayRef<at::Ten
   return result;
 }
 
+bool StageTape::give(size_t weight, at::Tensor &gradient, WeightSink sink) const {
+  const EnteredWeights::Weight &of = weights_->weights_[weight];
+  return sink && sink(of.attribute, of.tensor, gradient);
+}
+
 llvm::Expected<StageGradients> StageTape::backward(std::vector<ValueGradients> &&ofOutputs,
-                                                   std::vector<ValueGradients> &&later) {
+                                                   std::vector<ValueGradients> &&later,
+                                                   WeightSink sink) {
   return guardTorch(ExitCode::Usage, "the backward", [&] {
     GraphWalk &walk = memory().walk;
     const auto ended = atScopeEnd([&] { walk.clear(); });
+    const size_t inputs = lists_->leaves.size();
     addRoots(ofOutputs, later);
     addInputEdges(walk.wanted);
     addWeightEdges(walk.wanted);
-    walk.run(/*keepGraph=*/false);
+    walk.run(/*keepGraph=*/false, [&](size_t number, at::Tensor &gradient) {
+      return number >= inputs && give(number - inputs, gradient, sink);
+    });
     forgetOutputs();
     lists_->split.clear();
     const llvm::MutableArrayRef<at::Tensor> found = walk.found;
-    const size_t inputs = lists_->leaves.size();
     return StageGradients{byPort(found.take_front(inputs), std::move(later)),
                           byAttribute(found.drop_front(inputs))};
   });
@@ -284,11 +292,12 @@ llvm::Expected<StageGradients> StageTape::inputGradients(std::vector<ValueGradie
   });
 }
 
-llvm::Expected<std::vector<ValueGradients>> StageTape::weightGradients() {
+llvm::Expected<std::vector<ValueGradients>> StageTape::weightGradients(WeightSink sink) {
   return guardTorch(ExitCode::Usage, "the backward to the weights", [&] {
     GraphWalk &walk = memory().walkToWeights;
     const auto ended = atScopeEnd([&] { walk.clear(); });
-    lists_->split.walkToWeights(walk);
+    lists_->split.walkToWeights(
+        walk, [&](size_t weight, at::Tensor &gradient) { return give(weight, gradient, sink); });
     std::vector<ValueGradients> sums = byAttribute(walk.found);
     lists_->split.clear();
     return sums;

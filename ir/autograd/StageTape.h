@@ -32,6 +32,10 @@ struct StageGradients {
   std::vector<ValueGradients> inputs, attributes;
 };
 
+/// Gets the gradient of a tensor of an attribute as soon as it is whole, while the walk goes on. It
+/// may take it, and says whether it did. Grad mode is off.
+using WeightSink = llvm::function_ref<bool(size_t attribute, size_t tensor, at::Tensor &gradient)>;
+
 /// The weights of a stage as its graphs see them: aliases whose gradients stop at leaves. All uses
 /// of a weight are one alias, so the engine sums their gradients in the order of the unsplit model.
 /// One set serves many tapes, because leaves only mark a place.
@@ -96,9 +100,11 @@ public:
   /// as in the unsplit model. LibTorch adds in place to a gradient that has no other
   /// holder, as it does there.
   /// Used once. The tensors of `ofOutputs` are taken, its list is not; the gradients of the inputs
-  /// are in the list of `later`. Errors: Usage with LibTorch's message.
+  /// are in the list of `later`. What `sink` (null: none) takes of the attributes is undefined in
+  /// the result. Errors: Usage with LibTorch's message.
   llvm::Expected<StageGradients> backward(std::vector<ValueGradients> &&ofOutputs,
-                                          std::vector<ValueGradients> &&later);
+                                          std::vector<ValueGradients> &&later,
+                                          WeightSink sink = nullptr);
 
   /// Why the backward cannot be split into two parts; empty: it can.
   const std::string &whyWhole() const;
@@ -107,8 +113,8 @@ public:
   /// no whyWhole(). Arguments and errors: as backward.
   llvm::Expected<StageGradients> inputGradients(std::vector<ValueGradients> &&ofOutputs,
                                                 std::vector<ValueGradients> &&later);
-  /// W, after I: gradients of the attributes. Errors: as backward.
-  llvm::Expected<std::vector<ValueGradients>> weightGradients();
+  /// W, after I: gradients of the attributes. `sink` and errors: as backward.
+  llvm::Expected<std::vector<ValueGradients>> weightGradients(WeightSink sink = nullptr);
 
 private:
   struct GiveBack {
@@ -124,6 +130,8 @@ private:
   void addInputEdges(std::vector<torch::autograd::Edge> &edges) const;
   void addWeightEdges(std::vector<torch::autograd::Edge> &edges) const;
   void forgetOutputs();
+  /// Whether `sink`, which may be null, took the gradient of a trained weight.
+  bool give(size_t weight, at::Tensor &gradient, WeightSink sink) const;
   std::vector<ValueGradients> byPort(llvm::MutableArrayRef<at::Tensor> found,
                                      std::vector<ValueGradients> &&list) const;
   std::vector<ValueGradients> byAttribute(llvm::MutableArrayRef<at::Tensor> found) const;
