@@ -262,11 +262,11 @@ TEST(StreamOrder, InferencesAreInOrder) {
   }
 }
 
-/// A copy waits for its source only: no stage computes on the stream that it arrives on.
+/// A copy waits for its source only: nothing is computed on the stream that it arrives on.
 TEST(StreamOrder, CopiesBetweenDevicesDoNotWaitForStages) {
-  const int64_t before = StreamMonitor::get().streamsThatComputeAndCopy();
+  const int64_t before = StreamMonitor::get().arrivalsBehindOperators();
   ASSERT_TRUE(succeeded(inferSmall(3, {"test:0", "test:1", "test:2"})));
-  EXPECT_EQ(StreamMonitor::get().streamsThatComputeAndCopy(), before);
+  EXPECT_EQ(StreamMonitor::get().arrivalsBehindOperators(), before);
 }
 
 /// Whether all is finite is looked at once by each rank, when its optimizer begins.

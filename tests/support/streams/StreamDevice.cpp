@@ -107,7 +107,7 @@ at::Tensor StreamDevice::copyFrom(const StreamDevice &source, const at::Tensor &
   at::Tensor copy = copyUnwatched(tensor);
   monitor.waitFor(here, *monitor.mark(engine));
   monitor.access(copy, /*writes=*/true, here, "a copy from another device");
-  monitor.arrives(here);
+  monitor.arrives(number_, here);
   return copy;
 }
 

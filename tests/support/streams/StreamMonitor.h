@@ -58,11 +58,11 @@ public:
   /// Work that no operator shows: a copy by the device's own engine.
   void access(const at::Tensor &tensor, bool writes, size_t stream, const char *what);
 
-  /// A copy from another device arrives on the stream.
-  void arrives(size_t stream);
-  /// Streams, other than the callers' default ones, on which operators ran and copies from other
-  /// devices arrived.
-  int64_t streamsThatComputeAndCopy();
+  /// A copy from another device arrives on a stream of `device`.
+  void arrives(size_t device, size_t stream);
+  /// How many came to a stream, other than a default one, on which an operator had run: they wait
+  /// for it.
+  int64_t arrivalsBehindOperators();
 
   /// While alive, operators of this thread are not watched.
   struct Unwatched {
