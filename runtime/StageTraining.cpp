@@ -176,10 +176,11 @@ llvm::Error StageTraining::weightGradients(int64_t microBatch, std::pair<Fence, 
   }
   auto walk = [&]() -> llvm::Error {
     busy.first = executor_.device().mark();
-    TRY(fold(microBatch,
-             TRY(flight->tape->weightGradients([&](size_t attribute, size_t, at::Tensor &gradient) {
-               return addNow(microBatch, attribute, gradient);
-             }))));
+    std::vector<ValueGradients> found =
+        TRY(flight->tape->weightGradients([&](size_t attribute, size_t, at::Tensor &gradient) {
+          return addNow(microBatch, attribute, gradient);
+        }));
+    TRY(fold(microBatch, std::move(found)));
     busy.second = executor_.device().mark();
     return llvm::Error::success();
   };
