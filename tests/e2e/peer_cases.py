@@ -339,6 +339,11 @@ class PeerCases(e2e.Case):
 
     def testManyValues(self):
         self.trainsAs(Wide, (torch.randn(5, 4), torch.randn(5, 4)), 2, schedules=["gpipe", "1f1b", "zb-h1"])
+        plan = e2e.plan("m.pipe")
+        for cut in range(len(plan["stages"]) - 1):
+            crossing = [channel for channel in plan["channels"] if channel["kind"] == "activation" and channel["from"]["stage"] <= cut
+                        and any(to["stage"] > cut for to in channel["to"])]
+            self.assertGreater(len(crossing), 128, cut)
 
     def testDropout(self):
         """With a recompute and without: the gradient of the weight is the sum of the masked x."""

@@ -1,4 +1,5 @@
-// Calls of a pipeline that another thread is in, and of one that was moved from.
+// Forms of the same call, pipelines beside each other, and calls of a pipeline that another thread
+// is in or that was moved from.
 #include "runtime/Pipeline.h"
 #include "runtime/RunTrace.h"
 #include "tests/runtime/SmallPipeline.h"
@@ -66,6 +67,59 @@ TEST(PipelineUse, AnotherThreadIsInACall) {
   go.set_value();
   EXPECT_TRUE(first.get());
   EXPECT_TRUE(succeeded(pipeline.step(trainingBatch()))) << "after the other call";
+}
+
+/// State and gradients after a step.
+c10::IValue after(llvm::function_ref<llvm::Expected<TrainedStep>(Pipeline &)> step,
+                  const Training &how, const std::string &artifact) {
+  Pipeline pipeline = take(Pipeline::load(artifact, runTrained(how)));
+  take(step(pipeline));
+  return c10::ivalue::Tuple::create({pipeline.state().ivalue(), pipeline.gradients().ivalue()});
+}
+
+/// A batch as it is, cut by the caller, and both as trees of values; two batches as trees.
+TEST(PipelineUse, FormsOfAStepAreTheSame) {
+  const Training how{.schedule = "1f1b", .devices = {}};
+  const std::string artifact = compileTrained(how);
+  Batches cut(4);
+  std::vector<ValueTree> cutTrees;
+  for (size_t k = 0; k < cut.size(); ++k) {
+    for (const c10::IValue &whole : trainingBatch())
+      cut[k].push_back(whole.toTensor().narrow(0, static_cast<int64_t>(3 * k), 3));
+    cutTrees.push_back(ValueTree::of(c10::ivalue::Tuple::create(cut[k])));
+  }
+  const ValueTree tree = ValueTree::of(c10::ivalue::Tuple::create(trainingBatch()));
+  const auto whole = after([&](Pipeline &p) { return p.step(trainingBatch()); }, how, artifact);
+  EXPECT_TRUE(sameBits(whole, after([&](Pipeline &p) { return p.step(tree); }, how, artifact)));
+  EXPECT_TRUE(sameBits(
+      whole, after([&](Pipeline &p) { return p.stepOnMicroBatches(cut); }, how, artifact)));
+  EXPECT_TRUE(sameBits(
+      whole, after([&](Pipeline &p) { return p.stepOnMicroBatches(cutTrees); }, how, artifact)));
+  const Batches two = {trainingBatch(), {cut[1][0], cut[2][1]}};
+  const std::vector<ValueTree> twoTrees = {tree, ValueTree::of(c10::ivalue::Tuple::create(two[1]))};
+  const auto ofTwo = after([&](Pipeline &p) { return p.stepOnBatches(two); }, how, artifact);
+  EXPECT_FALSE(sameBits(whole, ofTwo));
+  EXPECT_TRUE(sameBits(
+      ofTwo, after([&](Pipeline &p) { return p.stepOnBatches(twoTrees); }, how, artifact)));
+}
+
+TEST(PipelineUse, PipelinesTrainBesideEachOther) {
+  const Training how{.schedule = "zb-v", .devices = {}};
+  const std::string artifact = compileTrained(how);
+  auto trained = [&] {
+    return after(
+        [&](Pipeline &pipeline) {
+          for (int step = 0; step < 10; ++step)
+            take(pipeline.step(trainingBatch()));
+          return pipeline.step(trainingBatch());
+        },
+        how, artifact);
+  };
+  std::future<c10::IValue> first = std::async(std::launch::async, trained),
+                           second = std::async(std::launch::async, trained);
+  const c10::IValue alone = trained();
+  EXPECT_TRUE(sameBits(alone, first.get()));
+  EXPECT_TRUE(sameBits(alone, second.get()));
 }
 
 TEST(PipelineUse, MovedFrom) {
