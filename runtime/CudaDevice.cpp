@@ -10,9 +10,9 @@
 // [1] mark() after a stage; [2] waitFor() in the consumer's stream; [3] mark() by the transport at
 // a send, in the producer's stream; [4] waitFor() and bring() by the transport at the take, in the
 // stream of what arrives at the consumer from this direction; [5] mark() after it; [6] waitFor() in
-// the consumer's stream. A copy between GPUs so runs beside F2 of an earlier micro-batch. The host
-// waits in finish(), and once in a step of a training for the flag that
-// says whether all gradients are finite.
+// the consumer's stream. So a copy between GPUs runs beside F2 of an earlier micro-batch. The host
+// waits in finish(), and once in a step of a training for the flag that says whether all gradients
+// are finite.
 #include "runtime/CudaDevice.h"
 
 #include "ir/TorchError.h"
@@ -102,7 +102,7 @@ public:
     }
     std::optional<c10::StreamGuard> sending;
     if (!from.where().is_cpu())
-      sending.emplace(sendingStream(from.where()));
+      sending.emplace(readyToSend(from.where()));
     return mapTensors(value, [&](const at::Tensor &tensor) {
       if (!tensor.defined() || tensor.device() != from.where())
         return tensor;
@@ -136,13 +136,17 @@ private:
   c10::Stream current() const { return guard_.getStream(where()); }
 
   /// A copy between two GPUs runs on this thread's current stream of the source, ordered after and
-  /// before this device's current stream. For each of these the source has one of its own, so that
-  /// copies to different stages do not wait for each other.
-  c10::Stream sendingStream(c10::Device source) {
+  /// before this device's current stream. Each stream of this device has one of its own on the
+  /// source, so that copies to different stages do not wait for each other. It is behind all that
+  /// the current stream waits for.
+  c10::Stream readyToSend(c10::Device source) {
     const std::pair key(current().id(), source.index());
     auto known = sending_.find(key);
     if (known == sending_.end())
       known = sending_.emplace(key, guard_.getStreamFromGlobalPool(source)).first;
+    c10::Event event(kCuda);
+    event.record(current());
+    event.block(known->second);
     return known->second;
   }
 

@@ -19,9 +19,11 @@ void RankCores::settle(size_t rank) {
   const int core = sched_getcpu();
   if (core < 0)
     return;
-  cores_[rank] = core;
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  if (cores_[rank].load(kRelaxed) != core)
+    cores_[rank].store(core, kRelaxed);
   for (size_t other = 0; other < cores_.size(); ++other)
-    if (other != rank && cores_[other] == core)
+    if (other != rank && cores_[other].load(kRelaxed) == core)
       return moveAway(rank);
 }
 
@@ -30,7 +32,7 @@ void RankCores::leave(size_t rank) {
     cores_[rank] = kNone;
 }
 
-/// A failure leaves the rank where it is: this is about time only.
+/// Without a result: a rank that stays where it is only takes longer.
 void RankCores::moveAway(size_t rank) {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);

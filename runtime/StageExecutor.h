@@ -43,8 +43,8 @@ public:
 
   /// The same in a training: with a graph, on the tape. Grad mode is the calling thread's. The
   /// state of a stage that writes it in place is a copy from then on, because the backwards of
-  /// earlier micro-batches may still need its old values. `isAgain`: a recompute, which prints and
-  /// warns of nothing.
+  /// earlier micro-batches may still need its old values. `isAgain`: a recompute, without the
+  /// prints and warnings of the model.
   llvm::Expected<StageTape> record(const RandomKey &key, llvm::MutableArrayRef<ReadyValue> inputs,
                                    bool isAgain, std::pair<Fence, Fence> &busy);
 

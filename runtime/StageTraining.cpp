@@ -139,7 +139,7 @@ StageTraining::backward(int64_t microBatch, bool split, std::vector<ValueGradien
   StageTape &tape = *flight->tape;
   StageGradients found;
   bool isWhole = !split || !canSplit_;
-  auto addsNow = [&](size_t attribute, size_t, at::Tensor &gradient) {
+  auto addsNow = [&](size_t attribute, at::Tensor &gradient) {
     return addNow(microBatch, attribute, gradient);
   };
   llvm::Error error = executor_.onStream(microBatch, "the backward", [&]() -> llvm::Error {
@@ -177,7 +177,7 @@ llvm::Error StageTraining::weightGradients(int64_t microBatch, std::pair<Fence, 
   auto walk = [&]() -> llvm::Error {
     busy.first = executor_.device().mark();
     std::vector<ValueGradients> found =
-        TRY(flight->tape->weightGradients([&](size_t attribute, size_t, at::Tensor &gradient) {
+        TRY(flight->tape->weightGradients([&](size_t attribute, at::Tensor &gradient) {
           return addNow(microBatch, attribute, gradient);
         }));
     TRY(fold(microBatch, std::move(found)));

@@ -115,7 +115,8 @@ private:
   /// Notes a forward that has not begun.
   void noteAgain(const RandomKey &key, llvm::ArrayRef<ReadyValue> inputs);
   /// Adds the gradient of a weight while the backward goes on: it is still in the caches, and its
-  /// memory is free at once. Returns whether it did; lists of weights are for fold().
+  /// memory is free at once. Returns whether it did. A micro-batch whose turn has not come is for
+  /// fold(), and so is what is no tensor.
   bool addNow(int64_t microBatch, size_t attribute, at::Tensor &gradient);
   llvm::Error fold(int64_t microBatch, std::vector<ValueGradients> found);
   llvm::Error addOne(std::vector<ValueGradients> found);

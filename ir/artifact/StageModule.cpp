@@ -70,6 +70,10 @@ jit::Stack StageModule::Impl::stackOf(std::vector<c10::IValue> inputs) const {
 llvm::Error StageModule::Impl::makeQuietCode() {
   if (quietCode)
     return llvm::Error::success();
+  if (!anyNodeInside(graph->block(), isPrint)) {
+    quietCode = *code;
+    return llvm::Error::success();
+  }
   return guardTorchVoid(ExitCode::Usage, "running the stage", [&] {
     std::shared_ptr<jit::Graph> quiet = graph->copy();
     removePrints(quiet->block());
@@ -120,6 +124,7 @@ c10::IValue runMethod(const jit::Module &module, const std::string &method,
     const c10::impl::ExcludeDispatchKeyGuard noAutocast(c10::autocast_dispatch_keyset);
     plan = jit::toGraphFunction(function).get_executor().getPlanFor(stack);
   }
+  const c10::AutoGradMode restored(c10::GradMode::is_enabled()); // as in a stage
   jit::InterpreterState(plan.code, runHere).run(stack);
   return std::move(stack.front());
 }
@@ -259,10 +264,9 @@ StageModule::run(std::vector<c10::IValue> inputs, llvm::ArrayRef<c10::IValue> us
   TRY(impl_->checkReady(inputs.size()));
   jit::Stack stack = impl_->stackOf(std::move(inputs));
   stack.insert(stack.end(), uses.begin(), uses.end());
+  TRY(prepare());
   if (quietly)
     TRY(impl_->makeQuietCode());
-  else
-    TRY(prepare());
   return impl_->run(quietly ? *impl_->quietCode : *impl_->code, std::move(stack));
 }
 

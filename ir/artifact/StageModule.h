@@ -60,9 +60,9 @@ public:
   /// the same grad mode afterwards. Errors: Usage with LibTorch's message; the caller adds stage
   /// and micro-batch.
   llvm::Expected<std::vector<c10::IValue>> run(std::vector<c10::IValue> inputs);
-  /// The same with a value per weight use instead of the attributes' own. `quietly`: prints nothing
-  /// and warns of nothing. Errors: also Unsupported for state with an autograd graph, into which
-  /// the next micro-batch would walk back.
+  /// The same with a value per weight use instead of the attributes' own. `quietly`: without
+  /// the prints and warnings of the model. Errors: also Unsupported for state with an autograd
+  /// graph, into which the next micro-batch would walk back.
   llvm::Expected<std::vector<c10::IValue>>
   run(std::vector<c10::IValue> inputs, llvm::ArrayRef<c10::IValue> uses, bool quietly = false);
 

@@ -35,7 +35,7 @@ public:
   /// The engine's execute(). The engine's own roots are held by the caller while it runs, so that a
   /// sum with them gets new memory and, of tensors with other strides, another layout than in the
   /// unsplit model. Here the engine owns them. `sink`: may take gradients of `wanted`, which are
-  /// then not in `found`; on a device with streams, and in graphs with hooks, it is not asked.
+  /// then not in `found`; it is not asked where the engine itself walks.
   /// Throws LibTorch's exceptions.
   void run(bool keepGraph, GradientSink sink = nullptr);
 

@@ -238,8 +238,7 @@ std::vector<ValueGradients> StageTape::byAttribute(llvm::MutableArrayRef<at::Ten
 }
 
 bool StageTape::give(size_t weight, at::Tensor &gradient, WeightSink sink) const {
-  const EnteredWeights::Weight &of = weights_->weights_[weight];
-  return sink && sink(of.attribute, of.tensor, gradient);
+  return sink && sink(weights_->weights_[weight].attribute, gradient);
 }
 
 llvm::Expected<StageGradients> StageTape::backward(std::vector<ValueGradients> &&ofOutputs,

@@ -32,9 +32,9 @@ struct StageGradients {
   std::vector<ValueGradients> inputs, attributes;
 };
 
-/// Gets the gradient of a tensor of an attribute as soon as it is whole, while the walk goes on. It
+/// Gets the gradient of an attribute's tensor as soon as it is whole, while the walk goes on. It
 /// may take it, and says whether it did. Grad mode is off.
-using WeightSink = llvm::function_ref<bool(size_t attribute, size_t tensor, at::Tensor &gradient)>;
+using WeightSink = llvm::function_ref<bool(size_t attribute, at::Tensor &gradient)>;
 
 /// The weights of a stage as its graphs see them: aliases whose gradients stop at leaves. All uses
 /// of a weight are one alias, so the engine sums their gradients in the order of the unsplit model.

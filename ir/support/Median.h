@@ -1,7 +1,8 @@
-// The median of numbers, as times of runs are.
+// The median of numbers, for example of the times of runs.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <vector>
 
 namespace pipec {

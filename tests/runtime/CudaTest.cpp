@@ -218,8 +218,8 @@ std::map<std::thread::id, std::vector<HostCall>> callsOfRanks(llvm::ArrayRef<Hos
   return ranks;
 }
 
-/// A rank looks once whether all is finite, after its last backward, and waits for its stream at
-/// the end. The caller waits before the ranks begin and after they have ended.
+/// A rank looks once whether all is finite, after its last backward, and waits for its streams
+/// at the end. The caller waits before the ranks begin and after they have ended.
 TEST_F(Cuda, NoRankWaitsBeforeItsOptimizer) {
   for (const Training &how :
        {Training{"1f1b", {"cuda:0"}},
@@ -241,8 +241,8 @@ TEST_F(Cuda, NoRankWaitsBeforeItsOptimizer) {
       // At least one in F and one in B, of four micro-batches.
       EXPECT_GE(countOf(HostCall::Kind::Product, before), 2u * 4) << how.schedule;
       EXPECT_EQ(countOf(HostCall::Kind::Product, after), 0u) << how.schedule;
-      // For the flag, for the stage's stream, and for the thread's own.
-      EXPECT_EQ(countOf(HostCall::Kind::Wait, after), 3u) << how.schedule;
+      // For the flag, for the stage's three streams, and for the thread's own.
+      EXPECT_EQ(countOf(HostCall::Kind::Wait, after), 5u) << how.schedule;
     }
     auto isRanks = [](const HostCall &call) { return call.by != std::this_thread::get_id(); };
     const auto first = llvm::find_if(calls, isRanks);

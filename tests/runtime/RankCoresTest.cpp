@@ -18,14 +18,11 @@ cpu_set_t allowed() {
   return set;
 }
 
-/// Moves the thread to `core`, from where the kernel may move it again.
-void moveTo(int core) {
-  const cpu_set_t all = allowed();
+void stayOn(int core) {
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(core, &one);
   ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
-  ASSERT_EQ(sched_setaffinity(0, sizeof(all), &all), 0);
 }
 
 /// Where rank 1 works after it came to `core`, which rank 0 was on before.
@@ -33,7 +30,7 @@ int coreOfTheSecond(RankCores &cores, int core) {
   int found = -1;
   std::latch settled(1), over(1);
   std::thread first([&] {
-    moveTo(core);
+    stayOn(core);
     cores.settle(0);
     settled.count_down();
     over.wait();
@@ -41,7 +38,10 @@ int coreOfTheSecond(RankCores &cores, int core) {
   std::thread second([&] {
     settled.wait();
     const cpu_set_t before = allowed();
-    moveTo(core);
+    do { // until it is there when it settles
+      stayOn(core);
+      ASSERT_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
+    } while (sched_getcpu() != core);
     cores.settle(1);
     found = sched_getcpu();
     const cpu_set_t after = allowed();
@@ -67,15 +67,13 @@ TEST(RankCoresTest, AThreadThatMayUseOneCoreStaysOnIt) {
   const int core = sched_getcpu();
   RankCores cores(2);
   std::thread([&] {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(core, &one);
-    ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+    stayOn(core);
+    const cpu_set_t before = allowed();
     cores.settle(0);
     cores.settle(1);
     EXPECT_EQ(sched_getcpu(), core);
     const cpu_set_t after = allowed();
-    EXPECT_TRUE(CPU_EQUAL(&one, &after));
+    EXPECT_TRUE(CPU_EQUAL(&before, &after));
   }).join();
 }
 

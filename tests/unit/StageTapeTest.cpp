@@ -2,6 +2,7 @@
 // free after the first.
 #include "ir/autograd/StageTape.h"
 
+#include "ir/autograd/GradSum.h"
 #include "ir/autograd/TapeMemory.h"
 #include "ir/autograd/TrainingSettings.h"
 #include "tests/support/Matchers.h"
@@ -64,6 +65,88 @@ TEST_F(StageTapeTest, givesTheBitsOfTheEngine) {
   const std::vector<ValueGradients> later = llvm::cantFail(split.weightGradients());
   EXPECT_TRUE(sameBits(later[0][0], expected[1]));
   EXPECT_TRUE(sameBits(later[1][0], expected[2]));
+}
+
+/// One gradient is that of both weights and of x.
+llvm::Expected<Values> sumOfThree(Values in, Values w) {
+  return Values{at::tanh(in[0].toTensor().add(w[0].toTensor()).add(w[1].toTensor()))};
+}
+
+/// What is taken is whole; sums that go on while the walk does share no memory.
+TEST_F(StageTapeTest, gradientsMayBeAddedWhileTheWalkGoesOn) {
+  const at::Tensor x = weight({3, 4}), a = weight({3, 4}), b = weight({3, 4});
+  const at::Tensor gy = at::randn({3, 4});
+  const auto expected = torch::autograd::grad({at::tanh(x.add(a).add(b))}, {x, a, b}, {gy});
+  for (bool isSplit : {false, true}) {
+    std::vector<at::Tensor> sums(2);
+    auto sink = [&](size_t attribute, at::Tensor &gradient) {
+      EXPECT_FALSE(at::GradMode::is_enabled());
+      accumulateGradient(sums[attribute], std::move(gradient), attribute == 0 ? a : b);
+      sums[attribute].mul_(2); // others would see it
+      return true;
+    };
+    StageTape tape = record({x}, {{a, 1}, {b, 1}}, sumOfThree);
+    StageGradients found;
+    if (isSplit) {
+      ASSERT_EQ(tape.whyWhole(), "");
+      found = llvm::cantFail(tape.inputGradients({{gy}}, {{}}));
+      found.attributes = llvm::cantFail(tape.weightGradients(sink));
+    } else {
+      found = llvm::cantFail(tape.backward({{gy}}, {{}}, sink));
+    }
+    EXPECT_TRUE(sameBits(found.inputs[0][0], expected[0])) << isSplit;
+    for (size_t k = 0; k < 2; ++k) {
+      EXPECT_FALSE(found.attributes[k][0].defined()) << isSplit;
+      EXPECT_TRUE(sums[k].equal(expected[k + 1].mul(2))) << isSplit;
+    }
+  }
+}
+
+TEST_F(StageTapeTest, whatTheSinkLeavesIsInTheResult) {
+  const at::Tensor x = weight({3, 4}), a = weight({4, 4}), b = weight({4, 4});
+  const at::Tensor gy = at::randn({3, 4}), gh = at::randn({3, 4});
+  Values plain = llvm::cantFail(block({x}, {a, b}));
+  const auto expected =
+      torch::autograd::grad({plain[0].toTensor(), plain[1].toTensor()}, {a, b}, {gy, gh});
+  StageTape tape = record({x}, {{a, 1}, {b, 1}}, block);
+  at::Tensor taken;
+  const StageGradients found =
+      llvm::cantFail(tape.backward({{gy}, {gh}}, {{}}, [&](size_t attribute, at::Tensor &gradient) {
+        if (attribute == 1)
+          taken = std::move(gradient);
+        return attribute == 1;
+      }));
+  EXPECT_TRUE(sameBits(found.attributes[0][0], expected[0]));
+  EXPECT_FALSE(found.attributes[1][0].defined());
+  EXPECT_TRUE(sameBits(taken, expected[1]));
+}
+
+/// The memory of one weight's gradient is free before the next one is made.
+TEST_F(StageTapeTest, aTakenGradientIsFreeWhileTheWalkGoesOn) {
+  constexpr size_t kWeights = 5;
+  const at::Tensor x = weight({3, 4});
+  std::vector<TapedAttribute> weights;
+  for (size_t k = 0; k < kWeights; ++k)
+    weights.push_back({weight({4, 4}), 1});
+  StageTape tape = record({x}, weights, [](Values in, Values w) -> llvm::Expected<Values> {
+    at::Tensor y = in[0].toTensor();
+    for (const c10::IValue &each : w)
+      y = at::tanh(at::matmul(y, each.toTensor()));
+    return Values{y};
+  });
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storages;
+  size_t given = 0, alive = 0;
+  llvm::cantFail(tape.backward({{at::ones({3, 4})}}, {{}}, [&](size_t, at::Tensor &gradient) {
+    ++given;
+    for (const auto &storage : storages)
+      alive += !storage.expired();
+    const at::Tensor mine = std::move(gradient);
+    storages.emplace_back(
+        c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(mine.storage().unsafeGetStorageImpl()));
+    return true;
+  }));
+  EXPECT_EQ(given, kWeights);
+  EXPECT_EQ(alive, 0u);
 }
 
 /// Sums over broadcast dimensions, a cast, one value with three uses, and two weights of one node.
