@@ -129,6 +129,11 @@ def overReplay(trace):
     rows = [[event for event in events if event["ph"] == "X" and event["pid"] == rank] for rank in range(ranks)]  # in the program's order
     starts = {event["id"]: (event["pid"], event["ts"]) for event in events if event["ph"] == "s"}
     source = {(event["pid"], event["ts"]): starts[event["id"]] for event in events if event["ph"] == "f"}  # a TAKE's end -> a SEND's start
+    members = {}  # of a collective: the ranks that have it
+    for rank, row in enumerate(rows):
+        for event in row:
+            if event["cat"] == "collective":
+                members.setdefault(event["name"], []).append(rank)
     sent, at, next_, waiting = {}, [0] * ranks, [0] * ranks, {}
 
     def goOn(rank):
@@ -142,14 +147,16 @@ def overReplay(trace):
                 return False
             at[rank] = max(at[rank], sent[of])
         elif event["cat"] == "collective":
-            waiting[rank] = at[rank]
-            if len(waiting) < ranks:
+            waiting[rank] = event["name"]
+            together = members[event["name"]]
+            if any(waiting.get(other) != event["name"] for other in together):
                 return False
-            at[:] = [max(waiting.values())] * ranks
-            for other in set(waiting) - {rank}:
-                next_[other] += 1
-            waiting.clear()
-        elif event["cat"] != "transfer":
+            latest = max(at[other] for other in together)
+            for other in together:
+                at[other] = latest
+                next_[other] += other != rank
+                del waiting[other]
+        elif not event["name"].startswith("POST"):
             at[rank] += event["dur"]
         next_[rank] += 1
         return True

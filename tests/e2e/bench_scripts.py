@@ -148,11 +148,12 @@ class TrainingPrediction(e2e.Case):
         def span(rank, name, category, start, us):
             return {"ph": "X", "pid": rank, "name": name, "cat": category, "ts": start, "dur": us}
 
-        # Rank 0: F 10, SEND, TAKE, B 10. Rank 1: TAKE, B 20, SEND. Norms, then an update of 5 on each. 10 + 20 + 10 + 5; 9 more in the measured step.
+        # Rank 0: F 10, SEND, TAKE, B 10. Rank 1: TAKE, B 20, SEND, a sum of its own. Norms, then an update of 5 on each. 10 + 20 + 10 + 5; 9 more in
+        # the measured step.
         events = [span(0, "0/0/F", "F", 0, 10), span(0, "SEND a", "transfer", 10, 2), span(0, "TAKE g", "transfer", 12, 24), span(0, "0/0/B", "B", 36, 10),
-                  span(0, "NORM", "collective", 46, 2), span(0, "OPT", "O", 48, 5), {"ph": "M", "pid": 0},
+                  span(0, "NORM", "collective", 46, 2), span(0, "OPT stage=0", "transfer", 48, 5), {"ph": "M", "pid": 0},
                   span(1, "TAKE a", "transfer", 0, 13), span(1, "1/0/B", "B", 13, 20), span(1, "SEND g", "transfer", 33, 2),
-                  span(1, "NORM", "collective", 35, 13), span(1, "OPT", "O", 49, 5)]
+                  span(1, "TIE_REDUCE tie=0", "collective", 35, 1), span(1, "NORM", "collective", 36, 12), span(1, "OPT stage=1", "transfer", 49, 5)]
         for number, (of, start, to, end) in enumerate([(0, 10, 1, 13), (1, 33, 0, 36)]):
             events += [{"ph": "s", "pid": of, "ts": start, "id": number}, {"ph": "f", "pid": to, "ts": end, "id": number}]
         trace = {"otherData": {"ranks": 2, "step_ns": 54000}, "traceEvents": events}
