@@ -9,6 +9,7 @@ model is compiled once per schedule (--schedule S --ranks 2, 4 micro-batches), a
 is the step that the compile expects, `run` the step that pipe-run expects from the times of the stages that it saw, `measured` the median of its
 steps; the best round of N counts, for the same reason. `action` is the shortest action (F, B, I or W) of any stage, in these times. `replay`: the
 last step over the same actions with their own times and nothing else, so what the runtime adds. Ends with PASSED or FAILED.
+
 PASSED means:
 
     cells     of the first four schedules, 90 % of the predictions are within 10 % of the measured step and all within 20 %, by plan and by run

@@ -72,7 +72,8 @@ llvm::Expected<Values> sumOfThree(Values in, Values w) {
   return Values{at::tanh(in[0].toTensor().add(w[0].toTensor()).add(w[1].toTensor()))};
 }
 
-/// What is taken is whole; sums that go on while the walk does share no memory.
+/// A sink gets each gradient when it is complete. The sums that it makes share no memory with what
+/// the walk still reads.
 TEST_F(StageTapeTest, gradientsMayBeAddedWhileTheWalkGoesOn) {
   const at::Tensor x = weight({3, 4}), a = weight({3, 4}), b = weight({3, 4});
   const at::Tensor gy = at::randn({3, 4});
