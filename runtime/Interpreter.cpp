@@ -244,7 +244,7 @@ llvm::Error Interpreter::take(const Step &step) {
   if (step.payload == Payload::Weight)
     training_->takeWeight(step.channel, value, device_.mark());
   else if (step.payload == Payload::WeightGradient)
-    training_->takeWeightGradients(step.channel, value, device_.mark());
+    training_->takeWeightGradients(step, value, device_.mark());
   else
     slots_[step.slot] = {std::move(value), device_.mark()};
   return llvm::Error::success();

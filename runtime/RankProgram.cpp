@@ -17,8 +17,9 @@ constexpr size_t kNone = kNoSlot;
 /// Walks a rank's ops twice: forwards to assign slots, backwards to find the last reader of each.
 class Resolver {
 public:
-  Resolver(const std::vector<Op> &ops, const Plan &plan, int64_t microBatches)
-      : ops_(ops), plan_(plan), slotOf_(plan.channels.size() * microBatches, kNone),
+  Resolver(const Program &program, size_t rank, const Plan &plan, int64_t microBatches)
+      : ops_(program.ranks.at(rank)), lanes_(program.lanes), plan_(plan),
+        slotOf_(plan.channels.size() * microBatches, kNone),
         readerOf_(plan.channels.size() * microBatches, kNone),
         gradientOf_(plan.channels.size() * microBatches, kNone),
         wanted_(plan.channels.size() * microBatches, false), microBatches_(microBatches) {}
@@ -109,6 +110,7 @@ private:
     step.message = isGradient ? op.channel * plan_.stages.size() + op.stage : op.channel;
     if (op.kind == OpKind::Post)
       return llvm::Error::success();
+    step.from = lanes_.at(op.lane).from;
     const Channel &channel = plan_.channels[op.channel];
     if (op.payload == Payload::Weight || op.payload == Payload::WeightGradient) {
       const bool atOwner = (op.kind == OpKind::Send) == (op.payload == Payload::Weight);
@@ -224,6 +226,7 @@ private:
   }
 
   const std::vector<Op> &ops_;
+  const std::vector<Lane> &lanes_;
   const Plan &plan_;
   RankProgram result_;
   std::vector<size_t> slotOf_;
@@ -238,7 +241,7 @@ private:
 
 llvm::Expected<RankProgram> resolve(const Program &program, size_t rank, const Plan &plan,
                                     int64_t microBatches) {
-  return Resolver(program.ranks.at(rank), plan, microBatches).run();
+  return Resolver(program, rank, plan, microBatches).run();
 }
 
 } // namespace pipec

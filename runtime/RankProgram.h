@@ -28,8 +28,8 @@ struct OutputTarget {
 };
 
 /// An op with indices instead of names. Send and Take use `slot`, `lane`, `channel`, `message` and
-/// `last`; Post uses lane and message; collectives use `group`, Reduce also `stage`, TieReduce
-/// `tie`. Weights have no slot: they are the stages' own.
+/// `last`, and `from`; Post uses lane and message; collectives use `group`, Reduce also `stage`,
+/// TieReduce `tie`. Weights have no slot: they are the stages' own.
 struct Step {
   OpKind kind = OpKind::Forward;
   Payload payload = Payload::Activation;
@@ -38,6 +38,7 @@ struct Step {
   std::vector<InputSource> inputs;
   std::vector<OutputTarget> outputs;
   size_t slot = 0, lane = 0, channel = 0, group = 0, tie = 0;
+  size_t from = 0;    // the rank that sends it
   size_t message = 0; // of its lane: a number per channel and, of gradients, stage that sends it
   bool last = false;
   bool recompute = false; // Forward: before its backward

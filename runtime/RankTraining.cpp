@@ -17,14 +17,19 @@ namespace pipec {
 
 namespace {
 
-/// Adds the gradient of a stage's attribute to a message, ready on the current stream: two values,
-/// the number of the stage and the gradient.
-void addPart(StageTraining &stage, size_t number, size_t attribute,
-             std::vector<c10::IValue> &message) {
+/// The gradient of a stage's attribute, or None, ready on the current stream.
+c10::IValue partOf(StageTraining &stage, size_t attribute) {
   ReadyValue gradient{orNone(stage.gradient(attribute)), stage.ready()};
   stage.executor().receive(gradient);
+  return std::move(gradient.value);
+}
+
+/// Adds the gradient of a stage's attribute to a message: two values, the number of the stage and
+/// the gradient.
+void addPart(StageTraining &stage, size_t number, size_t attribute,
+             std::vector<c10::IValue> &message) {
   message.emplace_back(static_cast<int64_t>(number));
-  message.push_back(std::move(gradient.value));
+  message.push_back(partOf(stage, attribute));
 }
 
 /// A stage has one part: a later one of the same stage replaces it.
@@ -169,16 +174,35 @@ void RankTraining::addWeightGradients(size_t channel, std::vector<c10::IValue> &
       addPart(*stages_[to.stage], to.stage, trainedPort(to), message);
 }
 
+const PortRef *RankTraining::onlyReader(size_t channel, size_t rank) const {
+  const PortRef *only = nullptr;
+  for (const PortRef &to : plan_.channels[channel].to)
+    if (plan_.stages[to.stage].rank == rank) {
+      if (only)
+        return nullptr;
+      only = &to;
+    }
+  return only;
+}
+
 c10::IValue RankTraining::weightGradients(size_t channel) const {
+  if (const PortRef *only = onlyReader(channel, planRank_))
+    return partOf(*stages_[only->stage], trainedPort(*only));
   std::vector<c10::IValue> message;
   message.reserve(2 * plan_.channels[channel].to.size());
   addWeightGradients(channel, message);
   return tupleOf(std::move(message));
 }
 
-void RankTraining::takeWeightGradients(size_t channel, const c10::IValue &message,
+void RankTraining::takeWeightGradients(const Step &take, const c10::IValue &message,
                                        const Fence &ready) {
-  setParts(message.toTupleRef().elements().asArrayRef(), ready, arrived_[channel]);
+  std::vector<ReadyTensor> &parts = arrived_[take.channel];
+  if (const PortRef *only = onlyReader(take.channel, take.from % plan_.ranks)) {
+    if (message.isTensor())
+      setPart(parts, {message.toTensor(), ready, only->stage});
+    return;
+  }
+  setParts(message.toTupleRef().elements().asArrayRef(), ready, parts);
 }
 
 /// Of weights that have one owner: its own gradient, those of readers on this rank, and those that

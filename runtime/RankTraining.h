@@ -69,9 +69,10 @@ public:
   c10::IValue weight(size_t lane, size_t channel);
   void takeWeight(size_t channel, const c10::IValue &value, const Fence &ready);
   /// The gradients that this rank found for a weight of another rank's stage, to be sent to its
-  /// owner, and their arrival there.
+  /// owner, and their arrival there. That of one stage is a tensor or None, those of several are a
+  /// tuple with the number of each stage and its gradient.
   c10::IValue weightGradients(size_t channel) const;
-  void takeWeightGradients(size_t channel, const c10::IValue &message, const Fence &ready);
+  void takeWeightGradients(const Step &take, const c10::IValue &message, const Fence &ready);
 
   /// Sums the gradients of a stage over the replicas, in their order: with this rank of all of
   /// them. The loss and its count, if the stage makes them, become known for all micro-batches.
@@ -105,6 +106,8 @@ private:
     std::vector<size_t> channels; // a reader that knows it by several names has several
   };
   /// The attribute of the stage that has the gradient of this attribute's tensor.
+  /// The stage of that rank that reads the channel; none if several do.
+  const PortRef *onlyReader(size_t channel, size_t rank) const;
   size_t trainedPort(const PortRef &port) const { return trainedPort_[port.stage][port.port]; }
   /// The gradients that this rank found for the weight of a channel, as a message.
   void addWeightGradients(size_t channel, std::vector<c10::IValue> &message) const;

@@ -13,7 +13,7 @@ namespace pipec {
 namespace {
 
 struct Message {
-  size_t channel = 0;
+  size_t number = 0;
   int64_t microBatch = 0;
   c10::IValue value;
   Fence ready; // in the sender's stream
@@ -62,7 +62,7 @@ public:
     return aborted_ ? abortError() : llvm::Error::success();
   }
 
-  llvm::Error send(size_t lane, size_t channel, int64_t microBatch, c10::IValue value) override {
+  llvm::Error send(size_t lane, size_t number, int64_t microBatch, c10::IValue value) override {
     Queue &queue = *queues_.at(lane);
     Device &from = *devices_.at(queue.lane.from);
     Fence ready;
@@ -74,7 +74,7 @@ public:
       if (aborted_)
         return abortError();
       queue.ring[(queue.head + queue.count) % queue.ring.size()] = {
-          channel, microBatch, std::move(value), std::move(ready)};
+          number, microBatch, std::move(value), std::move(ready)};
       ++queue.count;
     }
     queue.changed.notify_all();
@@ -82,7 +82,7 @@ public:
     return llvm::Error::success();
   }
 
-  llvm::Expected<c10::IValue> take(size_t lane, size_t channel, int64_t microBatch) override {
+  llvm::Expected<c10::IValue> take(size_t lane, size_t number, int64_t microBatch) override {
     Queue &queue = *queues_.at(lane);
     Message message;
     spinWhile([&] { return queue.count.load(std::memory_order_acquire) == 0; });
@@ -92,12 +92,11 @@ public:
       if (aborted_)
         return abortError();
       Message &front = queue.ring[queue.head];
-      if (front.channel != channel || front.microBatch != microBatch)
+      if (front.number != number || front.microBatch != microBatch)
         return failf(ExitCode::Internal,
-                     "lane {} from rank {} to rank {}: expected channel {} of micro-batch {}, got "
-                     "channel {} of "
-                     "micro-batch {}",
-                     lane, queue.lane.from, queue.lane.to, channel, microBatch, front.channel,
+                     "lane {} from rank {} to rank {}: expected message {} of micro-batch {}, got "
+                     "message {} of micro-batch {}",
+                     lane, queue.lane.from, queue.lane.to, number, microBatch, front.number,
                      front.microBatch);
       message = std::move(front);
       front = Message();

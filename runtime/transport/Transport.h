@@ -10,8 +10,8 @@ namespace pipec {
 
 /// Carries the values of channels over lanes. A lane is an ordered pair of ranks. Its messages
 /// arrive in the order in which they were sent, and at most its window of them wait to be taken.
-/// Only the place in that order identifies a message: channel and micro-batch serve to detect a
-/// wrong program.
+/// Only the place in that order identifies a message: its number (Step::message) and micro-batch
+/// serve to detect a wrong program.
 ///
 /// Threads: the sending rank's thread calls send, the receiving rank's thread calls post and take,
 /// any thread may call abort. Ownership: a sent value belongs to the receiver; its tensors keep
@@ -23,14 +23,14 @@ public:
 
   /// Announces a later take of this message, for transports that need a buffer first. At most the
   /// lane's window ahead.
-  virtual llvm::Error post(size_t lane, size_t channel, int64_t microBatch) = 0;
+  virtual llvm::Error post(size_t lane, size_t message, int64_t microBatch) = 0;
 
   /// Sends `value`; waits while the lane's window is full. Errors: the one given to abort.
-  virtual llvm::Error send(size_t lane, size_t channel, int64_t microBatch, c10::IValue value) = 0;
+  virtual llvm::Error send(size_t lane, size_t message, int64_t microBatch, c10::IValue value) = 0;
 
   /// Waits for the next message of the lane. Errors: the one given to abort; Internal if the
-  /// message is not of that channel and micro-batch (it stays in the lane).
-  virtual llvm::Expected<c10::IValue> take(size_t lane, size_t channel, int64_t microBatch) = 0;
+  /// message is not of that number and micro-batch (it stays in the lane).
+  virtual llvm::Expected<c10::IValue> take(size_t lane, size_t message, int64_t microBatch) = 0;
 
   /// For ranks that run whatever is ready: whether the lane has a message that was not taken. Any
   /// thread.

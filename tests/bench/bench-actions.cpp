@@ -183,7 +183,7 @@ void training(const std::string &artifact, const How &how) {
   const at::Tensor x = how.ones({1, 1}).set_requires_grad(true), w = how.ones({1, 1});
   const at::Tensor one = how.ones({});
   BareMeters bare;
-  Meter forward, backward, splitForward, toInput, toWeight;
+  Meter forward, backward, toInput, toWeight;
   std::pair<Fence, Fence> busy;
   std::vector<ValueGradients> ofOutputs(1), ofInputs(1); // a rank keeps these lists
   for (bool split : {false, true}) {
@@ -193,7 +193,7 @@ void training(const std::string &artifact, const How &how) {
       bareTraining(stage, x, w, split, bare);
       const auto k = static_cast<int64_t>(i);
       ReadyValue input{x, {}};
-      stage.executor->reuse((split ? splitForward : forward).run([&] {
+      stage.executor->reuse(forward.run([&] {
         return must(trained.forward({0, 0, i}, input, false, busy));
       }));
       ofOutputs[0].assign(1, one);
@@ -208,8 +208,7 @@ void training(const std::string &artifact, const How &how) {
         });
     }
   }
-  print("F, before B", bare.forward, forward);
-  print("F, before I", bare.forward, splitForward);
+  print("F, training", bare.forward, forward);
   print("B", bare.backward, backward);
   print("I", bare.toInput, toInput);
   print("W", bare.toWeight, toWeight);

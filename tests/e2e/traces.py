@@ -130,7 +130,8 @@ class Traces(e2e.Case):
                 self.assertEqual({(stage, k, kind) for stage, k, kind in found if kind in kinds},
                                  {(stage, k, kind) for stage in range(4) for k in range(4) for kind in kinds})
                 names = [event["name"] for rank in range(ranks) for event in rows[rank]]
-                self.assertEqual(sum(name.startswith("OPT") for name in names), 4)
+                updates = [event for row in rows.values() for event in row if event["name"].startswith("OPT")]
+                self.assertEqual([event["cat"] for event in updates], ["optimizer"] * 4 * 2)  # measured and predicted
                 self.assertEqual(sum(name.startswith("NORM") for name in names), ranks)
                 self.assertTrue(self.messages(trace, rows, ranks))
 

@@ -132,9 +132,9 @@ TEST_P(TransportConformance, MessageOutOfOrderIsAnInternalError) {
   auto transport = make({{0, 1, 2}});
   ASSERT_TRUE(succeeded(transport->send(0, 4, 1, c10::IValue(1))));
   EXPECT_TRUE(
-      failedWith(transport->take(0, 4, 2), ExitCode::Internal, "channel 4 of micro-batch 2"));
+      failedWith(transport->take(0, 4, 2), ExitCode::Internal, "message 4 of micro-batch 2"));
   EXPECT_TRUE(
-      failedWith(transport->take(0, 3, 1), ExitCode::Internal, "channel 4 of micro-batch 1"));
+      failedWith(transport->take(0, 3, 1), ExitCode::Internal, "message 4 of micro-batch 1"));
   EXPECT_TRUE(succeeded(transport->take(0, 4, 1)));
 }
 

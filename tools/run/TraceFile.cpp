@@ -18,6 +18,13 @@ Message messageOf(const Op &op) {
   return {op.lane, op.payload, op.channel, op.stage, op.microBatch};
 }
 
+/// What a row's event is, beside the letters of F, B, I, W and R.
+const char *categoryOf(OpKind kind) {
+  if (kind == OpKind::Optimize)
+    return "optimizer";
+  return isCollective(kind) ? "collective" : "transfer";
+}
+
 class Writer {
 public:
   explicit Writer(const Program &program) : program_(program) {}
@@ -50,7 +57,7 @@ private:
   void span(size_t pid, const Op &op, const Timing::Interval &time) {
     const std::string text = toString(op);
     if (!isCompute(op.kind)) {
-      events_.span(pid, text, isCollective(op.kind) ? "collective" : "transfer", time, {});
+      events_.span(pid, text, categoryOf(op.kind), time, {});
       return;
     }
     const std::string letter = text.substr(0, 1); // as in a schedule

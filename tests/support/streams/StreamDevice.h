@@ -5,7 +5,6 @@
 #include "tests/support/streams/StreamMonitor.h"
 
 #include <map>
-#include <optional>
 
 namespace pipec::test {
 
