@@ -221,10 +221,9 @@ llvm::Error Interpreter::checkFlags(const Step &step,
 }
 
 llvm::Error Interpreter::send(const Step &step) {
+  // The stream of the stage that made the value: nothing is to be waited for.
   std::unique_ptr<Device::Scope> stream = device_.enter(executors_[step.stage]->stream());
   c10::IValue value;
-  if (step.payload == Payload::Activation || step.payload == Payload::Gradient)
-    device_.waitFor(slots_[step.slot].ready); // another stage of this rank may have made it
   if (step.payload == Payload::Weight)
     value = training_->weight(step.lane, step.channel);
   else if (step.payload == Payload::WeightGradient)

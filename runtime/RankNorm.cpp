@@ -103,7 +103,6 @@ llvm::Error RankTraining::norm(const Step &step, std::vector<std::vector<c10::IV
     }
     if (!skips_ && data.clipNorm > 0)
       clip(data);
-    normed_ = device().mark();
     if (rank_ == 0) {
       data.count = count;
       data.gradientNorm = total_;

@@ -51,12 +51,9 @@ static c10::IValue leafPart(size_t leaf, int64_t microBatch, const c10::IValue &
 void addReplica(StageTraining &stage, llvm::ArrayRef<size_t> attributes, const LeafValues &leaves,
                 Device &device, std::vector<c10::IValue> &message) {
   std::vector<c10::IValue> gradients, ofLeaves;
-  for (size_t attribute : attributes) {
-    ReadyValue gradient{orNone(stage.gradient(attribute)), stage.ready()};
-    stage.executor().receive(gradient);
-    gradients.push_back(std::move(gradient.value));
-  }
   device.waitFor(stage.ready());
+  for (size_t attribute : attributes)
+    gradients.push_back(device.bring(orNone(stage.gradient(attribute)), device));
   for (const auto &[leaf, values] : leaves)
     for (const auto &[microBatch, value] : values)
       ofLeaves.push_back(leafPart(leaf, microBatch, device.bring(value, device)));

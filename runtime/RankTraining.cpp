@@ -92,7 +92,6 @@ void RankTraining::begin() {
   numbers_.clear();
   total_ = isFinite_ = at::Tensor();
   isDecided_ = true;
-  normed_ = Fence();
   skips_ = updated_ = false;
   for (size_t s = 0; s < plan_.stages.size(); ++s)
     if (isMine(s))
@@ -308,12 +307,12 @@ llvm::Error RankTraining::reduceTie(const Step &step) {
 }
 
 llvm::Error RankTraining::optimize(const Step &step, TrainingData &data) {
-  TRY(end(data));
+  TRY(end(data)); // the host has waited for the norm and the clipping
   if (skips_)
     return llvm::Error::success();
   updated_ = true;
   ++updates_;
-  return stages_[step.stage]->optimize(data.rateFactor, normed_);
+  return stages_[step.stage]->optimize(data.rateFactor);
 }
 
 } // namespace pipec

@@ -162,7 +162,6 @@ private:
   at::Tensor total_, isFinite_; // isFinite_: on a device with streams until decide()
   bool isDecided_ = true;
   bool isCounted_ = true; // the loss has no count, or one that it can be divided by
-  Fence normed_;          // in the main stage's stream
   bool skips_ = false, updated_ = false;
   uint64_t updates_ = 0; // optimizer runs of this rank's stages
   SentWeights sent_;

@@ -275,12 +275,11 @@ llvm::Error StageTraining::checkOptimizerState(size_t attribute, const Optimizer
   return number ? optimizer_.checkState(*number, state) : llvm::Error::success();
 }
 
-llvm::Error StageTraining::optimize(double rateFactor, const Fence &ready) {
+llvm::Error StageTraining::optimize(double rateFactor) {
   if (owned_.empty())
     return llvm::Error::success();
   llvm::Error error = guardTorchVoid(ExitCode::Other, "the optimizer", [&] {
     std::unique_ptr<Device::Scope> stream = executor_.device().enter(executor_.stream());
-    executor_.device().waitFor(ready);
     const auto updated = atScopeEnd([&] { updates_.clear(); });
     for (size_t attribute : owned_)
       updates_.push_back(sums_[attribute]);

@@ -77,8 +77,9 @@ public:
     return kept_.empty() ? sums_[attribute] : kept_[attribute];
   }
 
-  /// OPT, after `ready`. Errors: LibTorch's message.
-  llvm::Error optimize(double rateFactor, const Fence &ready);
+  /// OPT. Expects that the host has waited for what scaled the gradients. Errors: LibTorch's
+  /// message.
+  llvm::Error optimize(double rateFactor);
 
   /// The optimizer's state of an attribute's tensor, for a checkpoint; empty: none.
   OptimizerState optimizerState(size_t attribute) const;
