@@ -36,11 +36,8 @@ llvm::Expected<ExitCode> run() {
   keepFreedMemory();
   RunReport report;
   const Runner runner = TRY(makeRunner(command, report));
-  if (command.training) {
-    TRY(trainAll(command, runner, report));
-    return ExitCode::Success;
-  }
-  TRY(inferAll(command, runner, expected, report));
+  TRY(command.training ? trainAll(command, runner, expected, report)
+                       : inferAll(command, runner, expected, report));
   if (!report.comparison)
     return ExitCode::Success;
   printVerdict(report.comparison->equal, report.comparison->firstDifference, command.json);

@@ -240,14 +240,15 @@ llvm::Error removeLeftOvers(const FileHandle &directory, const std::string &path
   return llvm::Error::success();
 }
 
-/// Removes all but the newest checkpoints, of which one was just written. Each gets another name
-/// first, so a process that is killed meanwhile leaves no damaged checkpoint.
-llvm::Error keepNewest(const std::string &directory, size_t keep) {
+/// Removes all but the newest checkpoints up to this step, whose own is good. Later ones are
+/// damaged: they stay, and do not count. Each gets another name first, so a process that is killed
+/// meanwhile leaves no damaged checkpoint.
+llvm::Error keepNewest(const std::string &directory, size_t keep, int64_t step) {
   std::vector<int64_t> steps = TRY(checkpointSteps(directory));
-  for (int64_t step :
-       llvm::drop_begin(llvm::reverse(steps), std::min<size_t>(keep, steps.size()))) {
-    const std::string path = checkpointPath(directory, step);
-    const std::string away = fmt::format("{}/.{}{}.tmp-0", directory, kPrefix.str(), step);
+  llvm::erase_if(steps, [&](int64_t each) { return each > step; });
+  for (int64_t old : llvm::drop_begin(llvm::reverse(steps), std::min<size_t>(keep, steps.size()))) {
+    const std::string path = checkpointPath(directory, old);
+    const std::string away = fmt::format("{}/.{}{}.tmp-0", directory, kPrefix.str(), old);
     std::error_code code;
     fs::rename(path, away, code);
     if (code)
@@ -284,14 +285,18 @@ llvm::Expected<CheckpointWriter> CheckpointWriter::create(const std::string &dir
     TRY(moveAside(target));
   }
   ArtifactWriter writer = TRY(ArtifactWriter::create(target, /*force=*/false));
-  return CheckpointWriter(parent, std::move(lock), std::move(writer));
+  return CheckpointWriter(parent, step, std::move(lock), std::move(writer));
 }
 
 llvm::Error CheckpointWriter::finish(const CheckpointText &text, int64_t keep) {
   TRY(writer_.write(kCheckpointTextName, toJson(text)));
   TRY(writer_.writeManifest());
   TRY(writer_.publish());
-  return keep > 0 ? keepNewest(parent_, static_cast<size_t>(keep)) : llvm::Error::success();
+  return keep > 0 ? keepNewest(parent_, static_cast<size_t>(keep), step_) : llvm::Error::success();
+}
+
+llvm::Error CheckpointWriter::removeOlder(int64_t keep) const {
+  return keepNewest(parent_, static_cast<size_t>(keep), step_ - 1);
 }
 
 } // namespace pipec

@@ -60,13 +60,18 @@ public:
   /// The directory that the files are written into.
   const std::string &directory() const { return writer_.directory(); }
   /// Writes checkpoint.json and MANIFEST, syncs everything and renames it to DIR/step-N. After that
-  /// only the `keep` newest checkpoints stay; 0: all. Errors: IO.
+  /// only the `keep` newest up to this one stay; 0: all. Errors: IO.
   llvm::Error finish(const CheckpointText &text, int64_t keep);
+  /// Before anything is written: only the `keep` newest before this step stay. The one of the step
+  /// before must be good. Errors: IO.
+  llvm::Error removeOlder(int64_t keep) const;
 
 private:
-  CheckpointWriter(std::string parent, FileHandle lock, ArtifactWriter writer)
-      : parent_(std::move(parent)), lock_(std::move(lock)), writer_(std::move(writer)) {}
+  CheckpointWriter(std::string parent, int64_t step, FileHandle lock, ArtifactWriter writer)
+      : parent_(std::move(parent)), step_(step), lock_(std::move(lock)),
+        writer_(std::move(writer)) {}
   std::string parent_;
+  int64_t step_;
   FileHandle lock_; // of the directory: released after the writer
   ArtifactWriter writer_;
 };

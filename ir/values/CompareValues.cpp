@@ -87,7 +87,8 @@ std::string numberText(double value, at::ScalarType type) {
 
 class Comparer {
 public:
-  Comparer(std::optional<double> rtol, std::optional<double> atol) : rtol_(rtol), atol_(atol) {}
+  Comparer(std::optional<double> rtol, std::optional<double> atol, const std::string &root)
+      : rtol_(rtol), atol_(atol), root_(root) {}
   Comparison result;
 
   void trees(const c10::IValue &expected, const c10::IValue &actual, const std::string &path) {
@@ -118,8 +119,8 @@ private:
     stream << value;
     return stream.str();
   }
-  static std::string childPath(const std::string &path, const std::string &child) {
-    return path == "output" ? path + " " + child : path + "." + child;
+  std::string childPath(const std::string &path, const std::string &child) const {
+    return path == root_ ? path + " " + child : path + "." + child;
   }
 
   Tolerance tolerance(at::ScalarType type) const {
@@ -130,8 +131,7 @@ private:
   void differ(const std::string &path, const std::string &expected, const std::string &actual) {
     if (result.equal) {
       result.firstDifference = fmt::format("{}: expected {}, got {}", path, expected, actual);
-      result.where =
-          llvm::StringRef(path).drop_front(llvm::StringRef("output").size()).trim().str();
+      result.where = llvm::StringRef(path).drop_front(root_.size()).trim().str();
       result.expected = expected;
       result.actual = actual;
     }
@@ -226,14 +226,16 @@ private:
   }
 
   std::optional<double> rtol_, atol_;
+  const std::string &root_;
 };
 
 } // namespace
 
 Comparison compare(const c10::IValue &expected, const c10::IValue &actual,
-                   std::optional<double> rtol, std::optional<double> atol) {
-  Comparer comparer(rtol, atol);
-  comparer.trees(expected, actual, "output");
+                   std::optional<double> rtol, std::optional<double> atol,
+                   const std::string &root) {
+  Comparer comparer(rtol, atol, root);
+  comparer.trees(expected, actual, root);
   return comparer.result;
 }
 

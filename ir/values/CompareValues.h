@@ -20,8 +20,9 @@ struct Comparison {
   std::string where, expected, actual; // the parts of that: "1.logits[0,3]", "0.5", "0.25"
 };
 /// Compares trees. Without rtol and atol: the defaults of torch.testing.assert_close for the dtype.
-/// Both 0: bit for bit (NaN equals NaN).
+/// Both 0: bit for bit (NaN equals NaN). `root`: what the whole tree is called, one word.
 Comparison compare(const c10::IValue &expected, const c10::IValue &actual,
-                   std::optional<double> rtol, std::optional<double> atol);
+                   std::optional<double> rtol, std::optional<double> atol,
+                   const std::string &root = "output");
 
 } // namespace pipec

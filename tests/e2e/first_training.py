@@ -59,7 +59,7 @@ class FirstTraining(e2e.Case):
             else:
                 self.compareShown(text, printed)
                 ran.append("output")
-        self.assertEqual(ran, ["model", "commands", "output", "python", "python", "commands", "commands"])
+        self.assertEqual(ran, ["model", "commands", "output", "commands", "output", "python", "python", "commands", "commands"])
         losses = re.findall(r"^step 1/1  loss (\S+)", printed, re.M)
         self.assertEqual(len(losses), 2, printed)
         self.assertEqual(losses[0], losses[1], "of the joined artifact and of the model with --loss")

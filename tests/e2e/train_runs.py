@@ -547,6 +547,28 @@ class TrainRuns(e2e.Case):
             self.pipec(0, "pipe-merge", *command, "-o", "merged.pt", "--force")
             self.sameBits(dict(sorted(found[0].items())), dict(sorted(torch.jit.load("merged.pt").state_dict().items())), command)
 
+    def testExpectedState(self):
+        """--expect compares the parameters and buffers after the last step, also where no step was left to run."""
+        model, pipe, batch = self.family("mlp")
+        run = ["--train", "--inputs", batch, "--microbatches", 3, "--steps", 2, *SGD]
+        self.pipec(0, "pipe-run", model, *run, "--output", "unsplit.pt")
+        expected = ["--expect", "unsplit.pt", "--rtol", 0, "--atol", 0]
+        compared = f"compared: {sum(value.numel() for value in torch.load('unsplit.pt').values())} numbers, largest absolute difference 0, relative 0\n"
+        for schedule in "1f1b", "zb-h1":
+            self.pipec(0, "pipe-run", pipe, *run, *expected, "--schedule", schedule, "--checkpoint", f"in-{schedule}", saying=[compared, "\nPASSED\n"])
+        self.pipec(0, "pipe-run", pipe, *run, *expected, "--checkpoint", "in-1f1b", "--resume", saying=["the training is complete", "PASSED"])
+        other = torch.load("unsplit.pt")
+        other["head.weight"][0, 1] += 1
+        torch.save(other, "changed.pt")
+        self.pipec(7, "pipe-run", pipe, *run, "--expect", "changed.pt", saying='FAILED: state "head.weight"[0,1]: expected ')
+        document = json.loads(self.pipec(7, "pipe-run", pipe, *run, "--expect", "changed.pt", "--json").out.partition("\n{\n")[2].join(["{", ""]))
+        self.assertFalse(document["compare"]["equal"])
+        del other["head.weight"]
+        torch.save(other, "changed.pt")
+        self.pipec(7, "pipe-run", pipe, *run, "--expect", "changed.pt", saying=f"FAILED: state: expected {len(other)} keys, got {len(other) + 1}")
+        self.refused(USAGE, ["--expect: expected parameters and buffers by name, got a tuple of 2",
+                             "help: write the file with --output of another training, as of the unsplit model"], "pipe-run", pipe, *run, "--expect", batch)
+
     def testSamplesFromAFile(self):
         model, pipe, batch = self.family("mlp")
         x, y = torch.load(batch)

@@ -88,7 +88,8 @@ StringOption trace("trace",
                    cl::value_desc("FILE.json"), cl::cat(category));
 FlagOption force("force", cl::desc("replace existing files of --output, --trace and --emit-grads"),
                  cl::cat(category));
-StringOption expect("expect", cl::desc("compare the outputs with a file; exit 7 if they differ"),
+StringOption expect("expect",
+                    cl::desc("compare what --output writes with a file; exit 7 if they differ"),
                     cl::value_desc("FILE"), cl::cat(category));
 NumberOption rtol("rtol", cl::desc("relative tolerance (default: by dtype)"), cl::value_desc("X"),
                   cl::cat(category));
@@ -205,7 +206,6 @@ llvm::Error checkDeviceNumber(const RunCommand &command) {
 /// Options that a training has no use for.
 llvm::Error refuseWithTraining() {
   const std::pair<const char *, const cl::Option &> others[] = {
-      {"expect", expect}, {"rtol", rtol},     {"atol", atol},
       {"repeat", repeat}, {"warmup", warmup}, {"infer", infer}};
   for (const auto &[name, option] : others)
     if (given(option))

@@ -93,6 +93,15 @@ static llvm::Expected<std::vector<int64_t>> stepsOfOption() {
   return steps ? std::move(steps) : withContext(steps.takeError(), "--checkpoint");
 }
 
+/// Whether the run continues from a checkpoint in the directory that it writes to.
+bool TrainCheckpoints::continuesOwn() const {
+  if (!resumed_)
+    return false;
+  std::error_code ignored;
+  const fs::path parent = fs::path(llvm::StringRef(resumed_->path).rtrim('/').str()).parent_path();
+  return fs::equivalent(parent.empty() ? "." : parent, checkpointOption.getValue(), ignored);
+}
+
 /// Refuses to mix the checkpoints of this run with those of another one.
 llvm::Error TrainCheckpoints::refuseOthers() const {
   std::vector<int64_t> steps = TRY(stepsOfOption());
@@ -104,10 +113,7 @@ llvm::Error TrainCheckpoints::refuseOthers() const {
                                  "{}",
                                  checkpointOption.getValue(), steps.back()),
                      "pass --resume to continue that training, or another directory");
-  std::error_code ignored;
-  const fs::path parent = fs::path(llvm::StringRef(resumed_->path).rtrim('/').str()).parent_path();
-  const bool isOwn =
-      fs::equivalent(parent.empty() ? "." : parent, checkpointOption.getValue(), ignored);
+  const bool isOwn = continuesOwn();
   for (int64_t step : steps) {
     if (isOwn && step <= resumed_->step)
       continue;
@@ -173,6 +179,9 @@ llvm::Expected<int64_t> TrainCheckpoints::begin(TrainingBatches &batches,
   llvm::Expected<CheckpointWriter> trial = CheckpointWriter::create(checkpointOption, first + 1);
   if (!trial)
     return withContext(trial.takeError(), "--checkpoint");
+  if (given(keepOption) && continuesOwn()) // a process that was killed may have left older ones
+    if (llvm::Error error = trial->removeOlder(keepOption.getValue().value))
+      return withContext(std::move(error), "--checkpoint");
   stop_.emplace("stopping after this step, with a checkpoint; the same signal again stops at once");
   return first;
 }

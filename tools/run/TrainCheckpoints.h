@@ -39,6 +39,7 @@ public:
 private:
   llvm::Error resumeFrom(const std::string &path, bool passOverDamaged, TrainingBatches &batches,
                          std::optional<uint64_t> seed);
+  bool continuesOwn() const;
   llvm::Error refuseOthers() const;
 
   const Trainer &trainer_;

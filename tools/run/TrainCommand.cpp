@@ -4,6 +4,7 @@
 #include "ir/support/ShownStream.h"
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
+#include "ir/values/CompareValues.h"
 #include "ir/values/ValueFiles.h"
 #include "tools/cli/ToolMain.h"
 #include "tools/run/EvalRuns.h"
@@ -208,7 +209,13 @@ TrainTarget targetOf(const RunCommand &command, const Runner &runner) {
 
 } // namespace
 
-llvm::Error trainAll(const RunCommand &command, const Runner &runner, RunReport &report) {
+llvm::Error trainAll(const RunCommand &command, const Runner &runner,
+                     const std::optional<c10::IValue> &expected, RunReport &report) {
+  if (expected && !expected->isGenericDict())
+    return makeError(ExitCode::Usage,
+                     fmt::format("--expect: expected parameters and buffers by name, got {}",
+                                 describedKind(*expected)),
+                     "write the file with --output of another training, as of the unsplit model");
   TRY(runTraining(*command.training, targetOf(command, runner), *runner.trainer, report));
   for (const std::string &note : runner.notes())
     printNote(note);
@@ -219,6 +226,9 @@ llvm::Error trainAll(const RunCommand &command, const Runner &runner, RunReport 
   noteOptions(command, report);
   report.peakMemoryBytes = runner.peakMemory();
   TRY(noteTimes(command, runner, report));
+  if (expected)
+    report.comparison =
+        compare(*expected, runner.trainer->state(), command.rtol, command.atol, "state");
   if (command.json)
     printJson(report, toStdout());
   else if (!report.durationsNs.empty())
