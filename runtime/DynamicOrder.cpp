@@ -87,22 +87,20 @@ void DynamicOrder::orderSlots() {
     }
 }
 
-/// The steps of one micro-batch in one stage keep their order, and so do a stage's forwards, which
-/// may change its state. An R waits for what its B waits for.
+/// The steps of one micro-batch in one stage keep their order. An R waits for what its B waits for.
+/// The forwards of a stage run in the order of micro-batches, whatever the program's: a forward may
+/// change state, and if two stages began with different micro-batches, each could reach its limit
+/// and wait for the other.
 void DynamicOrder::orderStages() {
-  std::map<std::pair<size_t, int64_t>, size_t> before;
-  std::map<size_t, size_t> forward;
+  std::map<std::pair<size_t, int64_t>, size_t> before, forwards; // by stage and micro-batch
   for (size_t i = 0; i < program_.steps.size(); ++i) {
     const Step &step = program_.steps[i];
     if (!isCompute(step.kind))
       continue;
-    if (step.kind == OpKind::Forward) {
-      if (const auto found = forward.find(step.stage); found != forward.end())
-        require(i, found->second);
-      forward[step.stage] = i;
-    } else {
+    if (step.kind == OpKind::Forward)
+      forwards[{step.stage, step.microBatch}] = i;
+    else
       isTraining_[step.stage] = true;
-    }
     const auto [previous, isFirst] = before.insert({{step.stage, step.microBatch}, i});
     if (isFirst)
       continue;
@@ -114,6 +112,11 @@ void DynamicOrder::orderStages() {
   }
   for (const auto &[key, step] : before)
     isLast_[step] = true;
+  for (auto next = forwards.begin(); next != forwards.end();) {
+    const auto previous = next++;
+    if (next != forwards.end() && next->first.first == previous->first.first)
+      require(next->second, previous->second);
+  }
 }
 
 /// Weights arrive before the first forward. Their gradients leave after all backwards, and then

@@ -36,12 +36,19 @@ llvm::Expected<ExitCode> run() {
   keepFreedMemory();
   RunReport report;
   const Runner runner = TRY(makeRunner(command, report));
-  TRY(command.training ? trainAll(command, runner, expected, report)
-                       : inferAll(command, runner, expected, report));
-  if (!report.comparison)
-    return ExitCode::Success;
-  printVerdict(report.comparison->equal, report.comparison->firstDifference, command.json);
-  return report.comparison->equal ? ExitCode::Success : ExitCode::Mismatch;
+  if (llvm::Error error = command.training ? trainAll(command, runner, expected, report)
+                                           : inferAll(command, runner, expected, report)) {
+    const ErrorText text = describe(std::move(error));
+    if (text.code != ExitCode::Mismatch) // of --verify run
+      return makeError(text.code, text.message, text.help);
+    printVerdict(false, text.message, command.json);
+    printNote(text.help);
+    return ExitCode::Mismatch;
+  }
+  const bool isEqual = !report.comparison || report.comparison->equal;
+  if (report.comparison || (command.training && command.training->training.verifySplit))
+    printVerdict(isEqual, isEqual ? "" : report.comparison->firstDifference, command.json);
+  return isEqual ? ExitCode::Success : ExitCode::Mismatch;
 }
 
 } // namespace

@@ -279,7 +279,6 @@ TEST(StreamOrder, TheHostWaitsOncePerRankAndStep) {
   EXPECT_EQ(StreamMonitor::get().hostWaits() - before, 4) << StreamMonitor::get().lastHostWait();
 }
 
-/// On a device the flag is found late: the message and the weights are the same as on the CPU.
 /// The unsplit model has one stream. The first step tries the batch in parts, too.
 TEST(StreamOrder, TheUnsplitModelTrainsInOrder) {
   const Training how{.schedule = "1f1b", .devices = {}};
@@ -300,6 +299,7 @@ TEST(StreamOrder, TheUnsplitModelTrainsInOrder) {
   EXPECT_TRUE(sameBits(states[0], states[1]));
 }
 
+/// On a device the flag is found late: the message and the weights are the same as on the CPU.
 TEST(StreamOrder, NotFiniteIsFoundBeforeWeightsChange) {
   for (const std::vector<std::string> &devices : {std::vector<std::string>{"cpu"}, kOne}) {
     const Training how{"interleaved-1f1b", devices};

@@ -135,6 +135,7 @@ private:
     MeasuredRun run;
     run.schedule = textOf(about, "schedule");
     run.microBatches = *about.getInteger("micro_batches");
+    run.batches = integerOf(&about, "batches").value_or(1); // earlier versions: none
     run.replicas = integerOf(&about, "replicas").value_or(1);
     TRY(checkIsOfPlan());
     for (size_t r = 0; r < ranks; ++r) {

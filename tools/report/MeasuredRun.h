@@ -9,6 +9,7 @@ namespace pipec {
 struct MeasuredRun {
   std::string schedule;       // its name
   int64_t microBatches = 0;   // of each replica
+  int64_t batches = 1;        // of the step; the last one is shown
   int64_t replicas = 1;       // the first has the first ranks of `actions`, and so on
   Schedule actions;           // of both; transfers are left out
   Timing measured, predicted; // of `actions`

@@ -187,9 +187,11 @@ private:
   void measured(const MeasuredRun &run) {
     section("measured", "A measured step");
     note(fmt::format(
-        "The last step of a run under {} with {}{}: {} from its first action to its last.",
-        markupEscaped(run.schedule), counted(static_cast<size_t>(run.microBatches), "micro-batch"),
-        ofReplicas(run), formatDuration(run.measured.makespan)));
+        "The last step of a run under {}{} with {}{}: {} from its first action to its last.",
+        markupEscaped(run.schedule),
+        run.batches > 1 ? fmt::format(", of its {} batches the last one,", run.batches) : "",
+        counted(static_cast<size_t>(run.microBatches), "micro-batch"), ofReplicas(run),
+        formatDuration(run.measured.makespan)));
     picture(run.actions, run.measured, 0);
     note(fmt::format("The same step simulated with the times of its stages: {}. What the "
                      "measured step needs beyond that is the cost of the runtime, of sums over "

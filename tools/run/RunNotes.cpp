@@ -29,7 +29,8 @@ llvm::Error noteTimes(const RunCommand &command, const Runner &runner, RunReport
   if (!runner.times || !runner.times->last())
     return llvm::Error::success();
   SimulatedRun predicted = TRY(runner.times->simulated(runner.plan()));
-  report.predicted = {predicted.makespan,
+  const int64_t batches = command.training ? command.training->source.accumulate : 1;
+  report.predicted = {TRY(runner.times->simulatedStep(runner.plan(), batches)),
                       {},
                       meanBubble(predicted, predicted.makespan),
                       meanBubble(predicted, predicted.longestSpan)};
@@ -38,7 +39,7 @@ llvm::Error noteTimes(const RunCommand &command, const Runner &runner, RunReport
   return writeFileFor(
       *command.trace,
       traceFile(*runner.times->last(), predicted,
-                command.schedule.empty() ? runner.plan().scheduleName : command.schedule),
+                command.schedule.empty() ? runner.plan().scheduleName : command.schedule, batches),
       command.force);
 }
 

@@ -67,7 +67,7 @@ double meanBubble(const Timing &timing, int64_t span) {
   return capacity > 0 ? std::max(0.0, 1 - static_cast<double>(work) / capacity) : 0;
 }
 
-llvm::Expected<SimulatedRun> RunTimes::simulated(const Plan &plan) const {
+ProgramCosts RunTimes::costs(const Plan &plan) const {
   const Samples samples = samplesOf(traces_);
   ProgramCosts costs;
   for (size_t s = 0; s < plan.stages.size(); ++s) {
@@ -89,7 +89,22 @@ llvm::Expected<SimulatedRun> RunTimes::simulated(const Plan &plan) const {
   costs.norm = medianOf(std::move(norms));
   const ClusterLink link = defaultCluster(1).links.front();
   costs.link = {link.latencyNs, link.bytesPerSecond};
-  return simulate(last()->program, plan, last()->shape, costs);
+  return costs;
+}
+
+llvm::Expected<SimulatedRun> RunTimes::simulated(const Plan &plan) const {
+  return simulate(last()->program, plan, last()->shape, costs(plan));
+}
+
+llvm::Expected<int64_t> RunTimes::simulatedStep(const Plan &plan, int64_t batches) const {
+  ProgramCosts costs = this->costs(plan);
+  const SimulatedRun whole = TRY(simulate(last()->program, plan, last()->shape, costs, false));
+  if (batches == 1)
+    return whole.makespan;
+  costs.norm = 0;
+  costs.optimize.assign(costs.optimize.size(), 0);
+  const SimulatedRun other = TRY(simulate(last()->program, plan, last()->shape, costs, false));
+  return (batches - 1) * other.makespan + whole.makespan;
 }
 
 } // namespace pipec

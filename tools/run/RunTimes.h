@@ -13,18 +13,22 @@ namespace pipec {
 class RunTimes {
 public:
   void add(RunTrace trace);
-  /// The last step; null before the first.
+  /// The last step, of several batches the last one; null before the first.
   const RunTrace *last() const { return traces_.empty() ? nullptr : &traces_.back(); }
 
-  /// The program of the last step, simulated: each action takes the time that its stage took
-  /// for such actions, the mean over micro-batches of the median over the kept steps, the optimizer
-  /// too, the norm what it took for the rank that came last, and a value needs as long to another
-  /// rank as a hand-over between threads. Sums over stages take no time. So what a step needs
-  /// beyond it is the cost of the runtime, and of ranks that share cores. Errors: those of
-  /// simulate().
+  /// The program of the last step, or of its last batch, simulated: each action takes the time that
+  /// its stage took for such actions, the mean over micro-batches of the median over the kept
+  /// steps, the optimizer too, the norm what it took for the rank that came last, and a value needs
+  /// as long to another rank as a hand-over between threads. Sums over stages take no time. So what
+  /// a step needs beyond it is the cost of the runtime, and of ranks that share cores. Errors:
+  /// those of simulate().
   llvm::Expected<SimulatedRun> simulated(const Plan &plan) const;
+  /// The time of a step of that many batches, one run of the program each, of which the last one
+  /// has the norm and the optimizer. Errors: those of simulate().
+  llvm::Expected<int64_t> simulatedStep(const Plan &plan, int64_t batches) const;
 
 private:
+  ProgramCosts costs(const Plan &plan) const;
   static constexpr size_t kMost = 32;
   std::deque<RunTrace> traces_;
 };

@@ -73,7 +73,7 @@ private:
 } // namespace
 
 std::string traceFile(const RunTrace &trace, const SimulatedRun &predicted,
-                      llvm::StringRef schedule) {
+                      llvm::StringRef schedule, int64_t batches) {
   const size_t ranks = trace.program.ranks.size();
   int64_t stepNs = 0;
   for (const std::vector<Timing::Interval> &rank : trace.ranks)
@@ -87,6 +87,7 @@ std::string traceFile(const RunTrace &trace, const SimulatedRun &predicted,
                             {"ranks", static_cast<int64_t>(ranks)},
                             {"replicas", static_cast<int64_t>(trace.shape.replicas)},
                             {"micro_batches", trace.shape.microBatches},
+                            {"batches", batches},
                             {"step_ns", stepNs},
                             {"predicted_step_ns", predicted.makespan}});
 }

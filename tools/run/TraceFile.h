@@ -8,8 +8,8 @@ namespace pipec {
 
 /// For chrome://tracing and Perfetto, and for pipe-inspect --trace. Two rows per rank, measured and
 /// predicted, a span per op, an arrow from each SEND to its TAKE. `predicted` is of the same
-/// program.
+/// program, of the last one of a step's `batches`.
 std::string traceFile(const RunTrace &trace, const SimulatedRun &predicted,
-                      llvm::StringRef schedule);
+                      llvm::StringRef schedule, int64_t batches);
 
 } // namespace pipec

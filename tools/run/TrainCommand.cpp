@@ -1,11 +1,13 @@
 #include "tools/run/TrainCommand.h"
 
+#include "ir/TorchError.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/support/ShownStream.h"
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "ir/values/CompareValues.h"
 #include "ir/values/ValueFiles.h"
+#include "llvm/ADT/STLExtras.h"
 #include "tools/cli/ToolMain.h"
 #include "tools/run/EvalRuns.h"
 #include "tools/run/RunNotes.h"
@@ -27,6 +29,7 @@ struct TrainTarget {
   int64_t replicas = 1;
   int64_t microBatches = 0; // of all replicas; 0: any number
   bool json = false;
+  bool hasTrace = false;
 };
 
 /// Errors: Usage if the last batch of an epoch has too few samples.
@@ -52,6 +55,28 @@ llvm::Error checkMicroBatches(const TrainingBatches &batches, const StepSource &
                    help);
 }
 
+/// The last batch of an epoch may have too few samples for the schedule.
+llvm::Error checkLastBatch(const Trainer &trainer, TrainSteps &steps, const StepSource &source) {
+  const TrainingBatches &batches = steps.batches();
+  const int64_t least = batches.leastSamples();
+  if (!trainer.check || least == 0 || least == source.batch ||
+      steps.count() * source.accumulate < batches.stepsPerEpoch())
+    return llvm::Error::success();
+  const std::vector<c10::IValue> last = TRY(guardTorch(ExitCode::Usage, "taking a batch", [&] {
+    return batches.batch(batches.stepsPerEpoch() - 1);
+  }));
+  llvm::Error error = trainer.check(last);
+  if (!error)
+    return error;
+  const ErrorText text = describe(std::move(error));
+  return makeError(text.code,
+                   fmt::format("the last batch of an epoch, with {}: {}",
+                               counted(static_cast<size_t>(least), "sample"), text.message),
+                   text.help.empty() ? "choose another --batch, or leave that batch out with "
+                                       "--drop-last"
+                                     : text.help);
+}
+
 llvm::Expected<std::optional<EvalRuns>> readEvaluations(const TrainOptions &options,
                                                         const Trainer &trainer) {
   if (options.evalData.empty())
@@ -64,18 +89,32 @@ llvm::Expected<std::optional<EvalRuns>> readEvaluations(const TrainOptions &opti
   return std::move(*runs);
 }
 
-/// Nothing is left to do. Errors: Usage where a result of a step was asked for.
-llvm::Error noteComplete(const TrainOptions &options, int64_t done, int64_t count) {
-  if (!options.emitGrads.empty())
-    return makeError(ExitCode::Usage,
-                     fmt::format("--emit-grads: expected a step to run, got none: the checkpoint "
-                                 "is of step {}, and {} are asked for",
-                                 done, count),
-                     "pass more --steps or --epochs");
+/// No step is left to run. Errors: Usage where a result of a step was asked for.
+llvm::Error noteComplete(const TrainOptions &options, const TrainTarget &target, int64_t done,
+                         int64_t count) {
+  for (const auto &[name, isGiven] :
+       {std::pair<const char *, bool>("--emit-grads", !options.emitGrads.empty()),
+        {"--trace", target.hasTrace},
+        {"--verify run", options.training.verifySplit}})
+    if (isGiven)
+      return makeError(ExitCode::Usage,
+                       fmt::format("{}: expected a step to run, got none: the checkpoint is of "
+                                   "step {}, and {} are asked for",
+                                   name, done, count),
+                       "pass more --steps or --epochs");
   printNote(fmt::format("the training is complete: the checkpoint is of step {}, and {} are asked "
                         "for; --steps counts those before a resume, too",
                         done, count));
   return llvm::Error::success();
+}
+
+/// How far the backwards of the artifact are split, which a run with --verify run has compared.
+void noteVerified(const Plan &plan) {
+  const auto split =
+      llvm::count_if(plan.training->whyWhole, [](const std::string &why) { return why.empty(); });
+  printNote(fmt::format("--verify run: I and W of {} of {} stages have the gradients of the whole "
+                        "backward",
+                        split, plan.stages.size()));
 }
 
 /// The parameters and buffers can be in a file. After the last step it is too late to find that
@@ -149,6 +188,7 @@ llvm::Error runTraining(const TrainOptions &options, const TrainTarget &target,
   TrainSteps steps = TRY(TrainSteps::read(trainer, source, target.seed.value_or(0)));
   const int64_t count = steps.count();
   TRY(checkMicroBatches(steps.batches(), source, target));
+  TRY(checkLastBatch(trainer, steps, source));
   noteWithoutOptimizer(options, !target.output.empty() || TrainCheckpoints::areWritten());
   if (!target.output.empty() || TrainCheckpoints::areWritten())
     TRY(checkState(trainer, target.output.empty() ? "--checkpoint" : "--output"));
@@ -158,7 +198,9 @@ llvm::Error runTraining(const TrainOptions &options, const TrainTarget &target,
   TrainCheckpoints checkpoints(trainer);
   const int64_t first = TRY(checkpoints.begin(steps.batches(), target.seed));
   if (first >= count)
-    TRY(noteComplete(options, first, count));
+    TRY(noteComplete(options, target, first, count));
+  if (first >= count && evaluations)
+    TRY(evaluations->run(trainer, first, target.json));
   llvm::json::Array losses;
   std::optional<TrainingProgress> progress;
   if (!target.json)
@@ -204,6 +246,7 @@ TrainTarget targetOf(const RunCommand &command, const Runner &runner) {
                         : runner.replicas > 1      ? runner.replicas // one each at least
                                                    : 0;
   target.json = command.json;
+  target.hasTrace = command.trace != nullptr;
   return target;
 }
 
@@ -217,6 +260,8 @@ llvm::Error trainAll(const RunCommand &command, const Runner &runner,
                                  describedKind(*expected)),
                      "write the file with --output of another training, as of the unsplit model");
   TRY(runTraining(*command.training, targetOf(command, runner), *runner.trainer, report));
+  if (command.training->training.verifySplit)
+    noteVerified(runner.plan());
   for (const std::string &note : runner.notes())
     printNote(note);
   report.microBatches = runner.microBatches();

@@ -62,8 +62,11 @@ public:
   /// A warning if the one batch of every step has other samples than that of a checkpoint, or is
   /// cut before the run where that was not; empty: none.
   std::string otherBatch(const std::map<std::string, std::string> &saved) const;
-  /// Of the order: before the first batch.
-  void setSeed(uint64_t seed) { seed_ = seed; }
+  /// Of the order of samples.
+  void setSeed(uint64_t seed) {
+    seed_ = seed;
+    drawnEpoch_ = -1;
+  }
   /// A step of the training takes this many batches; only position() wants to know.
   void setGroup(int64_t group) { group_ = group; }
 
