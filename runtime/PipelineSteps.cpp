@@ -5,6 +5,7 @@
 #include "runtime/PipelineImpl.h"
 #include "runtime/PipelineTraining.h"
 #include "runtime/SplitCheck.h"
+#include "runtime/training/NotFiniteInputs.h"
 #include "runtime/training/SparseGradients.h"
 
 #include <chrono>
@@ -85,6 +86,7 @@ llvm::Expected<TrainedStep> Pipeline::Impl::step(BatchParts parts, llvm::ArrayRe
   for (auto &executor : core->executors)
     if (!error)
       error = executor->updateNorms();
+  error = withNotFiniteInputs(std::move(error), core->artifact.plan.signature, core->data.inputs);
   error = endCall(std::move(error));
   core->data.runs.clear();
   core->data.isLast = true;

@@ -19,6 +19,7 @@
 #include "runtime/training/DeferredNorm.h"
 #include "runtime/training/GradientNorm.h"
 #include "runtime/training/LossCount.h"
+#include "runtime/training/NotFiniteInputs.h"
 #include "runtime/training/ParameterGroups.h"
 #include "runtime/training/RootScale.h"
 #include "runtime/training/SparseGradients.h"
@@ -355,7 +356,8 @@ llvm::Expected<TrainedStep> Reference::stepOnce(BatchParts &parts, StepStats *st
     result = TRY(training.endStep(sums, impl.calls));
     return llvm::Error::success();
   };
-  TRY(guardTorchError(ExitCode::Other, "ending the step", end));
+  if (llvm::Error error = guardTorchError(ExitCode::Other, "ending the step", end))
+    return withNotFiniteInputs(std::move(error), impl.signature, parts.inputs);
   const int64_t makespanNs =
       (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1);
   ++impl.calls;

@@ -244,7 +244,7 @@ llvm::Error GradientComparison::compareForward(const ExampleRun &run, size_t cal
     found.compared.warnings.push_back(
         fmt::format("the loss of the example is {}, so the comparison of gradients shows little; "
                     "pass --inputs with a finite loss",
-                    loss));
+                    std::isnan(loss) ? NAN : loss)); // without a sign
   return llvm::Error::success();
 }
 

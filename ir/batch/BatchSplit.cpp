@@ -121,7 +121,9 @@ llvm::Expected<BatchParts> splitBatch(const Signature &signature,
                        fmt::format("no input has a batch dimension{}: expected 1 micro-batch, got "
                                    "{}",
                                    listPerRow(signature, inputs), microBatches),
-                       "pass --microbatches 1, or compile with --batch-dim");
+                       "pass --microbatches 1, or name the dimensions with --batch-dim (of an "
+                       "artifact: compile with it), as x=0, or k.0=0,k.1=none for the elements of "
+                       "a list k");
     parts.inputs.resize(1);
     setWhole(signature, inputs, parts.inputs.front());
     parts.samples.push_back(batchSizeOr(1, signature, inputs));

@@ -232,9 +232,11 @@ splitInputs(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, int6
   if (samples == 0 && microBatches > 1)
     return refuseEmptyBatch(microBatches);
   if (microBatches > samples && microBatches > 1)
-    return failf(ExitCode::Usage,
-                 "micro-batches: expected at most {}, the number of samples, got {}", samples,
-                 microBatches);
+    return makeError(
+        ExitCode::Usage,
+        fmt::format("micro-batches: expected at most {}, the number of samples, got {}", samples,
+                    microBatches),
+        "pass a larger batch, or fewer micro-batches");
 
   for (size_t i = 0; i < inputs.size() && microBatches > 1; ++i)
     TRY(expectKnown(signature.inputs[i], inputs[i], samples));

@@ -206,17 +206,21 @@ llvm::Error cannotMake(const std::string &path, const std::error_code &code) {
                systemMessage(code.value()));
 }
 
-/// Syncs the parent of a new directory, too: otherwise a power failure could remove it.
+/// Syncs the parent of each new directory, too: otherwise a power failure could remove it.
 llvm::Error makeDirectory(const std::string &path) {
   std::error_code code;
-  const bool isNew = fs::create_directories(path, code);
+  std::vector<std::string> parents; // of directories that are missing
+  for (fs::path at = fs::absolute(path, code); !fs::exists(at, code) && at.has_relative_path();
+       at = at.parent_path())
+    parents.push_back(at.parent_path().string());
+  fs::create_directories(path, code);
   if (code)
     return cannotMake(path, code);
-  if (!isNew)
-    return llvm::Error::success();
-  const std::string parent = fs::absolute(path, code).parent_path().string();
-  FileHandle opened = TRY(openDirectory(parent));
-  return sync(opened, parent);
+  for (const std::string &parent : parents) {
+    FileHandle opened = TRY(openDirectory(parent));
+    TRY(sync(opened, parent));
+  }
+  return llvm::Error::success();
 }
 
 /// Some network file systems cannot lock a directory: then nothing is locked.

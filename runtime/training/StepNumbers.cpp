@@ -107,7 +107,7 @@ llvm::Expected<StepNorm> judge(const StepNumbers &numbers, bool skipsNan,
                      isLoss ? fmt::format("{}micro-batch {}: expected a finite loss, got {}",
                                           lossStage ? fmt::format("stage {}, ", *lossStage) : "",
                                           -1 - number, value)
-                            : fmt::format("{}: expected finite gradients, got the norm {}",
+                            : fmt::format("{}: expected gradients with a finite norm, got {}",
                                           nameOf(static_cast<size_t>(number)), value),
                      helpForNotFinite(mayDiverge, isLoss && std::isnan(value)));
   }

@@ -265,6 +265,31 @@ class Checkpoints(e2e.Case):
         self.train(pipe, *run, "--steps", 5, "--checkpoint", self.fresh("c"), "--checkpoint-every", 1, "--keep", 2)
         self.assertEqual(sorted(os.listdir("c")), ["step-4", "step-5"])
         self.assertTrue(all(intact(Path("c") / name) for name in os.listdir("c")))
+        # A damaged one takes no place among the newest, and nothing good is lost for it.
+        for keep, kept in (1, ["step-5.damaged", "step-6"]), (2, ["step-4", "step-5.damaged", "step-6"]):
+            shutil.copytree("c", self.fresh("d"))
+            with open("d/step-5/stage-1.pt", "ab") as file:
+                file.write(b"x")
+            self.train(pipe, *run, "--steps", 6, "--checkpoint", "d", "--checkpoint-every", 2, "--keep", keep, "--resume=auto", saying="continuing after step 4")
+            self.assertEqual(sorted(os.listdir("d")), kept)
+            self.assertTrue(intact(Path("d/step-6")))
+        # As a killed process leaves them. No step is left to run, but one checkpoint is too many.
+        self.train(pipe, *run, "--steps", 5, "--checkpoint", "c", "--keep", 1, "--resume=auto", saying="the training is complete")
+        self.assertEqual(os.listdir("c"), ["step-5"])
+        shutil.rmtree("d/step-4")
+        with open("d/step-6/stage-1.pt", "ab") as file:
+            file.write(b"x")
+        self.train(pipe, *run, "--steps", 5, "--checkpoint", "d", "--keep", 1, "--resume=c", saying="the training is complete")
+        self.assertIn("step-6.damaged", os.listdir("d"))
+
+    def testCompleteTraining(self):
+        """What is asked for after the last step comes although no step is left to run; what needs a step is refused."""
+        pipe, _ = self.everything(2)
+        run = ["--inputs", "micro.pt", "--microbatches", 1, "--optimizer", "adam", "--steps", 2, "--checkpoint", self.fresh("c")]
+        self.train(pipe, *run)
+        for option, *value in ["--emit-grads", "x.pt"], ["--trace", "x.json"], ["--verify", "run"]:
+            self.refused(USAGE, f"{' '.join([option, *value][:1 if option != '--verify' else 2])}: expected a step to run, got none", "pipe-run", pipe, "--train",
+                         *run, "--resume", option, *value)
 
     def testOptionsThatDiffer(self):
         pipe, model = self.everything()

@@ -352,6 +352,18 @@ class Evaluations(e2e.Case):
             self.assertIn("a.weight", torch.load(f"{what}.grads"))
             self.assertTrue(Path(f"{what}.checkpoints/step-1/MANIFEST").is_file(), "the checkpoint of the step whose evaluation failed")
 
+    def testACompleteTrainingIsEvaluated(self):
+        """Also where a resume finds that no step is left to run, with the loss of the run that made the checkpoint."""
+        self.saved(Modes)
+        self.artifacts("m.pt", "batch.pt", stages=2)
+        for what in ("m.pt", "train.pipe"):
+            run = ["pipe-run", what, "--train", "--inputs", "batch.pt", "--steps", 2, *SGD, "--eval-data", "eval.pt", "--checkpoint", f"{what}.done"]
+            loss = r"evaluation after step 2  (loss [\d.]+  23 samples)"
+            self.assertRegex(self.pipec(0, *run).out, loss)
+            again = self.pipec(0, *run, "--resume", saying="the training is complete")
+            self.assertRegex(again.out, loss)
+            self.assertNotIn("step 2/2", again.out)
+
     def testTextLines(self):
         self.saved(Modes)
         done = self.pipec(0, "pipe-run", "m.pt", "--train", "--inputs", "batch.pt", "--steps", 2, *SGD, "--eval-data", "eval.pt")

@@ -135,6 +135,20 @@ class Traces(e2e.Case):
                 self.assertEqual(sum(name.startswith("NORM") for name in names), ranks)
                 self.assertTrue(self.messages(trace, rows, ranks))
 
+    def testAStepOfSeveralBatches(self):
+        """The trace is of its last batch, and says so; the prediction is of all."""
+        self.compiled("loss.pt", "several.pipe", "--train", "--stages", "2", "--inputs", "micro.pt")
+        result = self.pipec(0, "pipe-run", "several.pipe", "--train", "--inputs", "batch.pt", "--steps", "3", "--microbatches", "4", "--optimizer", "sgd",
+                            "--accumulate", "3", "--trace", "several.json", "--json")
+        trace, rows, ranks = self.read("several.json")
+        self.assertEqual(trace["otherData"]["batches"], 3)
+        report, last = json.loads(result.out[result.out.index("\n{\n"):]), trace["otherData"]["predicted_step_ns"] / 1e6
+        # The batches before the last one have no optimizer.
+        updates = sum(event["dur"] for pid in range(ranks, 2 * ranks) for event in rows[pid] if event["name"].startswith(("OPT", "NORM"))) / 1e3
+        self.assertTrue(3 * last - 2 * updates - 1e-6 <= report["predicted_step_ms"] <= 3 * last, (report["predicted_step_ms"], last, updates))
+        self.pipec(0, "pipe-inspect", "several.pipe", "--html", "several.html", "--trace", "several.json")
+        self.assertIn("of its 3 batches the last one, with 4 micro-batches", Path("several.html").read_text(encoding="utf-8"))
+
     def testAnInferenceHasATraceToo(self):
         plan = self.compiled("net.pt", "net.pipe", "--stages", "3", "--ranks", "3", "--inputs", "f32[2,32]")
         result = self.pipec(0, "pipe-run", "net.pipe", "--inputs", "f32[8,32]", "--microbatches", "4", "--repeat", "3",

@@ -826,6 +826,20 @@ class TrainRuns(e2e.Case):
             self.assertEqual(done.code, NOT_FINITE, done)
             self.assertIn("step 2: expected fewer than 2 steps in a row", done.err)
 
+    def testAnArgumentThatIsNotFinite(self):
+        """A NaN in an argument is named with its micro-batch; an infinite number, as masks have, only where there is no NaN."""
+        model, pipe, batch = self.family("mlp")
+        x, y = torch.load(batch)
+        masked = x.clone()
+        masked[0, 0] = float("inf")
+        torch.save((masked, y), "infinite.pt")
+        masked[7, 1] = float("nan")
+        torch.save((masked, y), "nan.pt")
+        for what in (model, pipe):
+            run = ["pipe-run", what, "--train", "--microbatches", 5, *SGD, "--inputs"]
+            self.refused(NOT_FINITE, "help: argument x of micro-batch 3 has a NaN; --on-nan skip", *run, "nan.pt")
+            self.refused(NOT_FINITE, "help: argument x of micro-batch 0 has an infinite number; --on-nan skip", *run, "infinite.pt")
+
     def testADivergingTraining(self):
         """The first advice on a step that is not finite after finite ones is on the learning rate, not on the data."""
         model, pipe, batch = self.family("mlp")
@@ -867,6 +881,7 @@ class TrainRuns(e2e.Case):
         self.pipec(0, *run, "without.pt")
         done = self.pipec(0, *run, "with.pt", "--verify", "run", "--json")
         self.assertIn('"verify":"run"', done.out.replace(" ", ""))
+        self.assertRegex(done.err, r"note: --verify run: I and W of \d of 4 stages have the gradients of the whole backward\n(note: .*\n)*PASSED\n$")
         without, with_ = torch.load("without.pt"), torch.load("with.pt")
         self.assertTrue(all(torch.equal(without[name], with_[name]) for name in without))
 
@@ -902,6 +917,20 @@ class TrainRuns(e2e.Case):
             ):
                 self.refused(USAGE, saying, "pipe-run", what, *run, *options)
         self.refused(USAGE, "--verify run: expected an artifact, got a .pt", "pipe-run", model, *run, "--verify", "run")
+        before = Path(batch).read_bytes()
+        for option in "--output", "--emit-grads", "--trace":
+            self.refused(USAGE, f"{option}: expected another file than that of --inputs, got ./{batch}", "pipe-run", pipe, *run, option, f"./{batch}", "--force")
+        self.refused(USAGE, f"--output: expected another file than that of the model, got {model}", "pipe-run", model, *run, "--output", model, "--force")
+        self.assertEqual(Path(batch).read_bytes(), before)
+        x, y = torch.load(batch)
+        torch.save((x.repeat(4, 1)[:9], y.repeat(4)[:9]), "nine.pt")
+        self.pipec(0, "pipe-compile", model, "--train", "--stages", 4, "--ranks", 2, "--schedule", "dualpipev", "--microbatches", 4, "--inputs", batch, "--cost",
+                   "analytic", "-o", "dual.pipe")
+        few = ["pipe-run", "dual.pipe", "--train", "--data", "nine.pt", "--batch", 8, *SGD]
+        self.refused(USAGE, ["the last batch of an epoch, with 1 sample: --schedule: dualpipev: 2 ranks: expected at least 4 micro-batches, got 1",
+                             "or leave that batch out with --drop-last"], *few)
+        for options in ["--drop-last"], ["--steps", 1]:
+            self.pipec(0, *few, *options)
         self.refused(USAGE, "--data: expected it without --inputs", "pipe-run", pipe, *run, "--data", batch, "--batch", 2)
         Path("there.pt").write_text("")
         self.refused(USAGE, "--emit-grads: expected a new file, got there.pt", "pipe-run", pipe, *run, "--emit-grads", "there.pt")

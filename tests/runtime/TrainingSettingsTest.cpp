@@ -158,7 +158,7 @@ TEST(StepNumbers, TheFirstThatIsNotFiniteIsNamed) {
   numbers[1] = at::scalar_tensor(NAN);
   ErrorText error = errorOf(judge(numbers, false, nameOf));
   EXPECT_EQ(error.code, ExitCode::NotFinite);
-  EXPECT_EQ(error.message, "parameter p1: expected finite gradients, got the norm nan");
+  EXPECT_EQ(error.message, "parameter p1: expected gradients with a finite norm, got nan");
   EXPECT_FALSE(take(judge(numbers, true, nameOf)).isFinite);
   numbers[-3] = at::scalar_tensor(INFINITY);
   error = errorOf(judge(numbers, false, nameOf));

@@ -21,19 +21,11 @@ llvm::json::Value numberOrNull(double value) {
 
 namespace {
 
-double medianBubble(const RunReport &report, double StepStats::*which) {
-  std::vector<double> values;
-  for (const StepStats &step : report.steps)
-    values.push_back(step.*which);
-  return medianOf(std::move(values));
-}
-
 /// Mean time that a stage was busy in one run.
 int64_t meanBusyNs(const RunReport &report, size_t stage) {
-  int64_t sum = 0;
-  for (const StepStats &step : report.steps)
-    sum += step.stageBusyNs[stage];
-  return report.steps.empty() ? 0 : sum / static_cast<int64_t>(report.steps.size());
+  return report.durationsNs.empty()
+             ? 0
+             : report.busyNs[stage] / static_cast<int64_t>(report.durationsNs.size());
 }
 
 /// medianNs: of a run. The steps of a training differ, so all its samples are over all its time.
@@ -132,7 +124,7 @@ void printText(const RunReport &report, llvm::raw_ostream &out) {
   table.addRow({std::to_string(report.durationsNs.size()), formatDuration(time.min),
                 formatDuration(time.median), formatDuration(time.p95), formatDuration(time.max),
                 report.samples ? fmt::format("{:.1f}", samplesPerSecond(report, time.median)) : "-",
-                percent(medianBubble(report, &StepStats::bubbleMakespan)),
+                percent(medianOf(report.bubblesMakespan)),
                 formatBytes(*std::max_element(report.peakMemoryBytes.begin(),
                                               report.peakMemoryBytes.end()))});
   table.print(out);
@@ -153,10 +145,19 @@ void printText(const RunReport &report, llvm::raw_ostream &out) {
         report.comparison->numbers, report.comparison->maxAbs, report.comparison->maxRel);
 }
 
+void RunReport::add(const StepStats &stats) {
+  durationsNs.push_back(stats.makespanNs);
+  bubblesMakespan.push_back(stats.bubbleMakespan);
+  bubblesLongestSpan.push_back(stats.bubbleLongestSpan);
+  busyNs.resize(stats.stageBusyNs.size());
+  for (size_t s = 0; s < busyNs.size(); ++s)
+    busyNs[s] += stats.stageBusyNs[s];
+}
+
 void printJson(const RunReport &report, llvm::raw_ostream &out) {
   DurationStats time = statsOf(report.durationsNs);
-  auto bubble = [&](double StepStats::*which) {
-    return llvm::json::Object{{"measured", medianBubble(report, which)},
+  auto bubble = [&](const std::vector<double> &measured, double StepStats::*which) {
+    return llvm::json::Object{{"measured", medianOf(measured)},
                               {"predicted", report.predicted
                                                 ? llvm::json::Value((*report.predicted).*which)
                                                 : llvm::json::Value(nullptr)}};
@@ -179,16 +180,20 @@ void printJson(const RunReport &report, llvm::raw_ostream &out) {
                                      {"max", inMilliseconds(time.max)}}},
       {"samples", report.samples},
       {"samples_per_s", samplesPerSecond(report, time.median)},
-      {"bubble_makespan", bubble(&StepStats::bubbleMakespan)},
-      {"bubble_longest_span", bubble(&StepStats::bubbleLongestSpan)},
+      {"bubble_makespan", bubble(report.bubblesMakespan, &StepStats::bubbleMakespan)},
+      {"bubble_longest_span", bubble(report.bubblesLongestSpan, &StepStats::bubbleLongestSpan)},
       {"peak_memory_bytes", llvm::json::Array(report.peakMemoryBytes)},
       {"outputs", llvm::json::Array(report.outputs)},
   };
   if (report.predicted)
     document["predicted_step_ms"] =
         inMilliseconds(static_cast<double>(report.predicted->makespanNs));
-  if (report.losses)
-    document["loss"] = llvm::json::Array(*report.losses);
+  if (report.losses) {
+    llvm::json::Array losses;
+    for (const double loss : *report.losses)
+      losses.push_back(numberOrNull(loss));
+    document["loss"] = std::move(losses);
+  }
   if (report.evaluations)
     document["eval"] = llvm::json::Array(*report.evaluations);
   if (report.comparison) {

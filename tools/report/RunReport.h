@@ -21,14 +21,19 @@ struct RunReport {
   int64_t microBatches = 1;
   int64_t samples = 0;    // of the last run; 0: no input has a batch dimension
   int64_t allSamples = 0; // of all steps of a training, which may differ; 0: each run has `samples`
+  // Of each run or step: a few bytes, for a training may have millions.
   std::vector<int64_t> durationsNs;
-  std::vector<StepStats> steps;       // one per duration
+  std::vector<double> bubblesMakespan, bubblesLongestSpan;
+  std::vector<int64_t> busyNs;        // by stage: of all together
   std::optional<StepStats> predicted; // of an artifact: simulated with the stages' measured times
   std::vector<int64_t> peakMemoryBytes;
-  std::optional<llvm::json::Array> losses;      // of a training, one per step
+  std::optional<std::vector<double>> losses;    // of a training, one per step
   std::optional<llvm::json::Array> evaluations; // of a training with --eval-data
   std::vector<std::string> outputs;             // "logits: float32[8, 1000]"
   std::optional<Comparison> comparison;
+
+  /// After a run or step.
+  void add(const StepStats &stats);
 };
 
 void printText(const RunReport &report, llvm::raw_ostream &out);

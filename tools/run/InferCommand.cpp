@@ -42,10 +42,8 @@ llvm::Expected<c10::IValue> runAll(const RunCommand &command, const Runner &runn
     StepStats stats;
     c10::IValue result = TRY(runner.infer(inputs, stats));
     const std::vector<std::string> said = first ? std::vector<std::string>() : stats.warnings;
-    if (i >= command.warmup) {
-      report.durationsNs.push_back(stats.makespanNs);
-      report.steps.push_back(std::move(stats));
-    }
+    if (i >= command.warmup)
+      report.add(stats);
     for (const std::string &warning : said)
       printWarning(warning);
     if (!first)

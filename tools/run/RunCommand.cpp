@@ -252,6 +252,28 @@ llvm::Error readSchedule(PipelineOptions &options, bool isTraining) {
 
 std::string modelOfCommand() { return model; }
 
+/// With --force an output replaces what is there, but not what this run reads.
+static llvm::Error keepWhatIsRead(const RunCommand &command) {
+  const TrainOptions none;
+  const TrainOptions &training = command.training ? *command.training : none;
+  for (const auto &[output, written] :
+       {std::pair<const char *, std::string>("--output", command.output),
+        {"--trace", trace},
+        {"--emit-grads", training.emitGrads}})
+    for (const auto &[input, read] :
+         {std::pair<const char *, std::string>("the model", command.model),
+          {"--inputs", command.inputs},
+          {"--schedule", command.schedule},
+          {"--expect", command.expect},
+          {"--data", training.source.data},
+          {"--eval-data", training.evalData},
+          {"--loss", training.loss}})
+      if (!written.empty() && !read.empty() && isSameFile(written, read))
+        return failf(ExitCode::Usage, "{}: expected another file than that of {}, got {}", output,
+                     input, written);
+  return llvm::Error::success();
+}
+
 llvm::Expected<RunCommand> readRunCommand() {
   RunCommand command;
   command.training = TRY(readTrainOptions(given(inputsOption), force));
@@ -291,6 +313,7 @@ llvm::Expected<RunCommand> readRunCommand() {
   command.warmup = warmup;
   command.force = force;
   command.json = json;
+  TRY(keepWhatIsRead(command));
   return command;
 }
 

@@ -119,11 +119,7 @@ llvm::Error TrainCheckpoints::refuseOthers() const {
       continue;
     const std::string path = checkpointPath(checkpointOption, step);
     llvm::Expected<OpenedCheckpoint> other = openCheckpoint(path);
-    if (other && llvm::is_contained(resumed_->passedOver, path)) { // its values are damaged
-      TRY(moveAside(path));
-      continue;
-    }
-    if (other)
+    if (other && !llvm::is_contained(resumed_->passedOver, path)) // whose values are damaged
       return makeError(ExitCode::Usage,
                        fmt::format("--checkpoint: {}: expected no checkpoint {}, got one of step "
                                    "{}",
@@ -132,7 +128,10 @@ llvm::Error TrainCheckpoints::refuseOthers() const {
                                          : std::string("of another training"),
                                    step),
                        "pass another directory");
-    llvm::consumeError(other.takeError()); // a damaged one: its successor moves it aside
+    if (llvm::Error error = other.takeError())
+      if (const ErrorText text = describe(std::move(error)); text.code != ExitCode::BadArtifact)
+        return makeError(text.code, text.message, text.help);
+    TRY(moveAside(path));
   }
   return llvm::Error::success();
 }

@@ -152,8 +152,7 @@ llvm::Expected<double> runStep(const TrainOptions &options, const TrainSteps &st
   json ? printJsonLine(line) : printLine(line);
   report.samples = line.samples;
   report.allSamples += line.samples;
-  report.durationsNs.push_back(stats.makespanNs);
-  report.steps.push_back(std::move(stats));
+  report.add(stats);
   return done->loss;
 }
 
@@ -201,13 +200,13 @@ llvm::Error runTraining(const TrainOptions &options, const TrainTarget &target,
     TRY(noteComplete(options, target, first, count));
   if (first >= count && evaluations)
     TRY(evaluations->run(trainer, first, target.json));
-  llvm::json::Array losses;
+  std::vector<double> losses;
   std::optional<TrainingProgress> progress;
   if (!target.json)
     progress.emplace(first, count);
   for (int64_t step = first; step < count; ++step) {
     const double loss = TRY(runStep(options, steps, step, trainer, target.json, report));
-    losses.push_back(numberOrNull(loss));
+    losses.push_back(loss);
     if (progress)
       progress->note(step + 1);
     const bool isDue = options.evalEvery > 0 && (step + 1) % options.evalEvery == 0;
