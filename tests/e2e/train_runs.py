@@ -90,6 +90,20 @@ class Breaks(nn.Module):
         return (self.c(y) / (x.amax(1, keepdim=True) < 9).float()).square().mean()
 
 
+class Wide(nn.Module):
+    """Sums that two threads share, each over its half of a tensor, in every layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(256, 256) for _ in range(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+            x = x / (0.1 + x.square().mean())
+        return x.square().mean()
+
+
 class Raises(nn.Module):
     def __init__(self):
         super().__init__()
@@ -398,6 +412,16 @@ class TrainRuns(e2e.Case):
                 for what in (model, pipe):
                     state, _ = self.trained(what, *run)
                     self.sameBits(dict(expected), {name: state[name] for name in expected}, f"{text} of {what}, {parts} micro-batches")
+
+    def testIntraOpThreads(self):
+        """As many on every rank as the unsplit model has: the bits of sums depend on them."""
+        run = [*self.saved(Wide, torch.randn(512, 256), stages=4, options=["--at", "layers.1,layers.2,layers.3"]), "--microbatches", 2, "--steps", 2, *SGD]
+        alone, expected = (self.trained("m.pt", *run, "--threads", threads) for threads in (1, 2))
+        for layer in range(4):
+            self.assertFalse(torch.equal(alone[1][f"layers.{layer}.weight"], expected[1][f"layers.{layer}.weight"]), layer)
+        for schedule in ("1f1b", "zb-v"):
+            for threads, of in ((1, alone), (2, expected)):
+                self.sameBits(of, self.trained("m.pipe", *run, "--threads", threads, "--schedule", schedule), f"{schedule}, {threads} threads")
 
     def testFlagsOfWeightsInForward(self):
         """Unsplit, flags may change within a forward, not from one to the next."""
