@@ -67,13 +67,14 @@ class Progress(e2e.Case):
     def onTerminal(self, *more, env=None, stop=None):
         return self.run_("pipe-compile", "slow.pt", "--at", "b", "--inputs", "f32[2,256,256]", "-o", "slow.pipe", "--force", *more, env=env, stop=stop)
 
-    def run_(self, command, *more, env=None, stop=None, columns=None):
-        """Exit code, stdout, and what the terminal at stderr got; with `stop` the signal is sent once that text was there."""
+    def run_(self, command, *more, env=None, stop=None, columns=None, out=subprocess.PIPE):
+        """Exit code, stdout, and what the terminal at stderr got; with `stop` the signal is sent once that text was there. out=None: stdout is the same
+        terminal."""
         master, slave = pty.openpty()
         if columns:
             fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        process = subprocess.Popen([e2e.BIN / command, *more], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=slave, env={**os.environ, "TERM": "xterm", **(env or {})},
-                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        process = subprocess.Popen([e2e.BIN / command, *more], stdin=subprocess.DEVNULL, stdout=out or slave, stderr=slave,
+                                   env={**os.environ, "TERM": "xterm", **(env or {})}, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         os.close(slave)
         text = b""
         while True:
@@ -87,7 +88,7 @@ class Progress(e2e.Case):
             if stop and stop in text:
                 process.send_signal(signal.SIGINT)
                 stop = None
-        out = process.stdout.read().decode()
+        out = process.stdout.read().decode() if out else ""
         process.wait(timeout=300)
         os.close(master)
         return process.returncode, out, text.decode()
@@ -149,6 +150,23 @@ class Progress(e2e.Case):
         self.assertEqual(code, 130, out + text)
         rows, _ = onScreen(text)
         self.assertEqual([row for row in rows if row], ["error: stopped by signal 2"])
+
+    def testIsGoneAfterCtrlCInATraining(self):
+        """Lines of steps are whole, and no file that the run was to write is there, not even a temporary one."""
+        self.pipec(0, "pipe-compile", "loss.pt", "--train", "--at", "slow.b", "--inputs", "f32[1,64,256]", "--cost", "analytic", "-o", "stopped.pipe")
+        os.mkdir("stopped")
+        for what, more in (("loss.pt", []), ("stopped.pipe", ["--trace", "stopped/trace.json"])):
+            code, _, text = self.run_("pipe-run", what, "--train", "--inputs", "f32[1,64,256]", "--microbatches", "1", "--steps", "100000", "--optimizer", "sgd",
+                                      "--output", "stopped/state.pt", "--emit-grads", "stopped/grads.pt", *more, stop=b"of 100000 steps, about", out=None)
+            self.assertEqual(code, 130, text)
+            rows, seen = onScreen(text)
+            self.assertTrue(any("training: " in line for line in seen), seen)
+            rows = [row for row in rows if row and not row.startswith(("note: ", "warning: "))]
+            self.assertEqual(rows.pop(), "error: stopped by signal 2", text)
+            for index, row in enumerate(rows):
+                self.assertRegex(row, rf"^step {index + 1}/100000  loss .* [MG]iB$")
+            self.assertTrue(rows, text)
+            self.assertEqual(os.listdir("stopped"), [])
 
     def testNowhereElse(self):
         for more, env in ((["--json"], {}), ([], {"TERM": "dumb"})):

@@ -14,15 +14,16 @@ import e2e
 
 STAGES, SAMPLES = 4, 13
 STEPS = ["--train", "--inputs", "tables.batch.pt", "--steps", 2, "--optimizer", "sgd,lr=0.1,momentum=0.9", "--force"]
+ORDERS = ([], ["--dynamic", 1], ["--dynamic", 2])
 REFUSALS = (2, 5)  # an order that no run has, or a table that is no schedule
 
 
 class Model(nn.Module):
-    """A skip over a cut, state that every micro-batch writes, random numbers."""
+    """A skip over a cut, random numbers, and state that every micro-batch writes if `norm` has some."""
 
-    def __init__(self):
+    def __init__(self, norm: nn.Module):
         super().__init__()
-        self.first, self.norm, self.second = nn.Linear(6, 6), nn.BatchNorm1d(6), nn.Linear(6, 6)
+        self.first, self.norm, self.second = nn.Linear(6, 6), norm, nn.Linear(6, 6)
         self.drop, self.third, self.last = nn.Dropout(0.3), nn.Linear(6, 6), nn.Linear(6, 6)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -36,8 +37,8 @@ def option(name, default):
     return int(e2e.NAMES[e2e.NAMES.index(name) + 1]) if name in e2e.NAMES else default
 
 
-def table(seed):
-    """Actions of a random possible order, per rank, and the number of micro-batches."""
+def table(seed, writes_state=True):
+    """Actions of a random possible order, per rank, and the number of micro-batches. Without state each stage has its own order of forwards."""
     draw = random.Random(seed)
     micro, ranks = draw.randint(1, 4), draw.randint(1, 4)
     rank_of = list(range(ranks)) + [draw.randrange(ranks) for _ in range(STAGES - ranks)]
@@ -52,7 +53,7 @@ def table(seed):
     def is_ready(action):
         kind, stage, k = action
         if kind == "F":  # state is written in the order of micro-batches
-            return (stage == 0 or ("F", stage - 1, k) in done) and (k == 0 or ("F", stage, k - 1) in done)
+            return (stage == 0 or ("F", stage - 1, k) in done) and (k == 0 or not writes_state or ("F", stage, k - 1) in done)
         return ("I", stage, k) in done if kind == "W" else ("F", stage, k) in done and has_come_back(stage + 1, k)
 
     while open_actions:
@@ -77,17 +78,20 @@ def damaged(rows, seed):
 
 
 class RandomTables(e2e.Case):
-    def test(self):
+    def prepare(self, norm):
         torch.manual_seed(0)
-        torch.jit.script(Model()).save("tables.pt")
+        torch.jit.script(Model(norm)).save("tables.pt")
         torch.save((torch.randn(SAMPLES, 6),), "tables.batch.pt")
         self.pipec(0, "pipe-compile", "tables.pt", "--train", "--at", "second,third,last", "--inputs", "tables.batch.pt", "--schedule", "1f1b", "--cost", "analytic",
-                   "--recompute", "never", "-o", "tables.pipe")
+                   "--recompute", "never", "-o", "tables.pipe", "--force")
         for micro in range(1, 5):
             self.pipec(0, "pipe-run", "tables.pt", *STEPS, "--microbatches", micro, "--emit-grads", f"{micro}.grads.pt", "--output", f"{micro}.state.pt")
-        outcomes = Counter()
         first = option("--first", 0)
-        for seed in range(first, first + option("--count", 16)):
+        return range(first, first + option("--count", 16))
+
+    def test(self):
+        outcomes = Counter()
+        for seed in self.prepare(nn.BatchNorm1d(6)):
             rows, micro = table(seed)
             self.assertTrue(self.trains(rows, micro, f"seed {seed}"), f"seed {seed}: a possible order was refused")
             outcomes["possible orders"] += 1
@@ -95,11 +99,26 @@ class RandomTables(e2e.Case):
         print(", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items())), file=sys.stderr)
         self.assertGreater(outcomes["damaged, refused"], 0)
 
-    def trains(self, rows, micro, what):
+    def testForwardsInAnyOrder(self):
+        """Without state a table may begin with any micro-batch in each stage. In dynamic order, too, no stage then waits for one that waits for it."""
+        seeds = self.prepare(nn.LayerNorm(6))
+        rows = ["0F0 1F0 0F1 1F1 1B0 0B0 1B1 0B1".split(), "2F1 3F1 2F0 3F0 3B1 2B1 3B0 2B0".split()]  # each rank begins with another one
+        for order in ORDERS:
+            self.assertTrue(self.trains(rows, 2, f"two ranks, {order}", *order))
+        shuffled = 0
+        for seed in seeds:
+            rows, micro = table(seed, writes_state=False)
+            forwards = [[action for action in sum(rows, []) if action.startswith(f"{stage}F")] for stage in range(STAGES)]
+            shuffled += any(each != sorted(each) for each in forwards)
+            for order in ORDERS:
+                self.assertTrue(self.trains(rows, micro, f"seed {seed}, {order}", *order), f"seed {seed}, {order}: refused")
+        self.assertGreater(shuffled, 0)
+
+    def trains(self, rows, micro, what, *options):
         """False: refused. A hang ends with the time limit of e2e.run."""
         with open("table.csv", "w", encoding="utf-8") as out:
             out.writelines(",".join(row) + "\n" for row in rows)
-        done = e2e.run("pipe-run", "tables.pipe", *STEPS, "--schedule", "table.csv", "--emit-grads", "grads.pt", "--output", "state.pt", timeout=60)
+        done = e2e.run("pipe-run", "tables.pipe", *STEPS, "--schedule", "table.csv", "--emit-grads", "grads.pt", "--output", "state.pt", *options, timeout=60)
         if done.code:
             self.assertIn(done.code, REFUSALS, f"{what}: {done.err}")
             return False

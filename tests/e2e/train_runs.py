@@ -75,6 +75,35 @@ class Explodes(nn.Module):
         return torch.log(self.b(torch.tanh(self.a(x))).abs() * x.abs().sum()).mean()
 
 
+class Breaks(nn.Module):
+    """A sample of zeros: a finite loss, and a gradient of the first layer that is not a number. A sample with a number above 9: an infinite loss."""
+
+    def __init__(self, tied: bool = False):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(6, 6, bias=False), nn.Linear(6, 6), nn.Linear(6, 6)
+        if tied:
+            self.c.weight = self.a.weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.a(x)
+        y = torch.tanh(self.b(h * h.square().sum(1, keepdim=True).sqrt()))
+        return (self.c(y) / (x.amax(1, keepdim=True) < 9).float()).square().mean()
+
+
+class Wide(nn.Module):
+    """Sums that two threads share, each over its half of a tensor, in every layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(256, 256) for _ in range(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+            x = x / (0.1 + x.square().mean())
+        return x.square().mean()
+
+
 class Raises(nn.Module):
     def __init__(self):
         super().__init__()
@@ -383,6 +412,16 @@ class TrainRuns(e2e.Case):
                 for what in (model, pipe):
                     state, _ = self.trained(what, *run)
                     self.sameBits(dict(expected), {name: state[name] for name in expected}, f"{text} of {what}, {parts} micro-batches")
+
+    def testIntraOpThreads(self):
+        """As many on every rank as the unsplit model has: the bits of sums depend on them."""
+        run = [*self.saved(Wide, torch.randn(512, 256), stages=4, options=["--at", "layers.1,layers.2,layers.3"]), "--microbatches", 2, "--steps", 2, *SGD]
+        alone, expected = (self.trained("m.pt", *run, "--threads", threads) for threads in (1, 2))
+        for layer in range(4):
+            self.assertFalse(torch.equal(alone[1][f"layers.{layer}.weight"], expected[1][f"layers.{layer}.weight"]), layer)
+        for schedule in ("1f1b", "zb-v"):
+            for threads, of in ((1, alone), (2, expected)):
+                self.sameBits(of, self.trained("m.pipe", *run, "--threads", threads, "--schedule", schedule), f"{schedule}, {threads} threads")
 
     def testFlagsOfWeightsInForward(self):
         """Unsplit, flags may change within a forward, not from one to the next."""
@@ -839,6 +878,48 @@ class TrainRuns(e2e.Case):
             run = ["pipe-run", what, "--train", "--microbatches", 5, *SGD, "--inputs"]
             self.refused(NOT_FINITE, "help: argument x of micro-batch 3 has a NaN; --on-nan skip", *run, "nan.pt")
             self.refused(NOT_FINITE, "help: argument x of micro-batch 0 has an infinite number; --on-nan skip", *run, "infinite.pt")
+
+    def testStepsThatAreSkippedAmongOthers(self):
+        """Neither weights nor momentum change on any stage, also if the gradients of one stage alone are not finite. The learning rate counts them."""
+        finite, zeros, large = torch.randn(40, 6), torch.zeros(1, 6), torch.full((1, 6), 10.0)
+        batches = [*finite.split(8)]
+        torch.save((torch.cat(batches),), "finite.pt")
+        batches[1:1] = [torch.cat([large, finite[:7]])]
+        batches[3:3] = [torch.cat([finite[:5], zeros, finite[5:7]])]
+        torch.save((torch.cat(batches),), "data.pt")
+        skipped = [False, True, False, True, False, False, False]
+
+        def steps(what, *options):
+            lines = self.pipec(0, "pipe-run", what, *options, "--output", "state.pt", "--force", "--json").out.splitlines()[:len(skipped)]
+            return [[json.loads(line)[key] for line in lines] for key in ("skipped", "lr")], torch.load("state.pt")
+
+        for options, tied in (([], False), (["--tied", "transmit"], True), (["--tied", "replicate"], True)):
+            torch.manual_seed(0)
+            torch.jit.script(Breaks(tied)).save("m.pt")
+            self.pipec(0, "pipe-compile", "m.pt", "--train", "--at", "b,c", "--inputs", "f32[8,6]", "--cost", "analytic", "--schedule", "1f1b", "-o", "m.pipe",
+                       "--force", *options)
+            run = ["--train", "--batch", 8, "--microbatches", 4, "--on-nan", "skip"]
+            run += ["--optimizer", "sgd,lr=0.01"] if tied else [*SGD, "--lr-schedule", "cosine,warmup=2", "--clip-norm", 0.1]
+            for what in ("m.pt", "m.pipe"):  # as if the data had only the other batches
+                constant = ["--train", "--batch", 8, "--microbatches", 4, *SGD, "--clip-norm", 0.1, "--on-nan", "skip"]
+                only = self.trained(what, *constant, "--data", "finite.pt")[0]
+                self.sameBits(only, self.trained(what, *constant, "--data", "data.pt")[0], f"{what} {options}")
+            run += ["--data", "data.pt"]
+            expected = steps("m.pt", *run)
+            self.assertEqual(expected[0][0], skipped)
+            rates = [0.01] * 7 if tied else [0.1 * ((s + 1) / 3 if s < 2 else (1 + math.cos(math.pi * (s - 2) / 5)) / 2) for s in range(7)]
+            for rate, plain, skips in zip(expected[0][1], rates, skipped, strict=True):
+                self.assertAlmostEqual(rate, 0 if skips else plain, delta=1e-12)
+            self.assertTrue(all(bool(value.isfinite().all()) for value in expected[1].values()))
+            for order in (["--schedule", "1f1b"], ["--schedule", "zb-h1"], ["--dynamic", 2]):
+                found = steps("m.pipe", *run, *order)
+                if not tied:
+                    self.sameBits(expected, found, order)
+                    continue
+                self.assertEqual((found[0], set(found[1])), (expected[0], set(expected[1])))
+                for name, value in found[1].items():
+                    off = (value.double() - expected[1][name].double()).norm() / expected[1][name].double().norm()
+                    self.assertLess(off, 1e-6, f"{options} {order}: {name}")
 
     def testADivergingTraining(self):
         """The first advice on a step that is not finite after finite ones is on the learning rate, not on the data."""

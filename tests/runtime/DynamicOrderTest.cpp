@@ -160,6 +160,31 @@ TEST(DynamicOrder, randomInferencesEnd) {
   }
 }
 
+/// Each stage's forwards are in an order of its own in the program.
+TEST(DynamicOrder, randomTablesEnd) {
+  std::mt19937 random(13);
+  for (int i = 0; i < 300; ++i) {
+    SCOPED_TRACE(i);
+    const Plan plan = randomTrainingPlan(random);
+    RunShape shape = randomShape(random, plan);
+    shape.replicas = 1;
+    const Schedule table = randomSchedule(random, plan, shape);
+    const Program program = llvm::cantFail(lower(table, plan, shape));
+    Ranks(program, plan, shape, 1 + i % 3).run(random);
+  }
+}
+
+/// Two ranks that each begin with another micro-batch may not wait for each other.
+TEST(DynamicOrder, ranksThatBeginWithOthersEnd) {
+  const Plan plan = chainPlan({0, 1});
+  const RunShape shape = trainingOf(2);
+  const Schedule table = llvm::cantFail(scheduleFromCsv("0F0,0F1,0B0,0B1\n1F1,1F0,1B1,1B0\n"));
+  const Program program = llvm::cantFail(lower(table, plan, shape));
+  std::mt19937 random(17);
+  for (int64_t inFlight : {1, 2})
+    Ranks(program, plan, shape, inFlight).run(random);
+}
+
 /// The first of two ranks may not run ahead of the second by more than the limit.
 TEST(DynamicOrder, anInferenceWaitsForItsReader) {
   const Plan plan = chainPlan({0, 1});

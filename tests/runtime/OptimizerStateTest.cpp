@@ -48,6 +48,42 @@ TEST(OptimizerState, IsThatOfTheUnsplitModelByName) {
               (std::vector<int64_t>{16, 16}));
 }
 
+/// A pipeline that has gone on returns to a checkpoint of its own: of before the first step, where
+/// there is no state, and of after it.
+TEST(OptimizerState, IsThatOfAnEarlierCheckpointAfterAResume) {
+  Training how{.schedule = "1f1b", .devices = {}};
+  how.optimizer = "adam,lr=0.01";
+  const std::string artifact = compileTrained(how);
+  PipelineOptions options = runTrained(how);
+  options.training->learningRates = "step,every=2,gamma=0.5";
+  for (int64_t before : {0, 1}) {
+    SCOPED_TRACE(fmt::format("{} steps before the checkpoint", before));
+    const std::string checkpoints = scratchPath("earlier.checkpoints");
+    Pipeline pipeline = take(Pipeline::load(artifact, options));
+    for (int64_t step = 0; step < before + 2; ++step) {
+      if (step == before) {
+        ASSERT_TRUE(succeeded(pipeline.saveCheckpoint(checkpoints)));
+      }
+      take(pipeline.step(trainingBatch()));
+    }
+    Pipeline fresh = take(Pipeline::load(artifact, options));
+    for (Pipeline *each : {&pipeline, &fresh}) {
+      EXPECT_EQ(take(each->resume(checkpoints)).step, before);
+      EXPECT_EQ(each->optimizerState().size(), before ? 6u : 0u);
+    }
+    EXPECT_TRUE(sameBits(fresh.state().ivalue(), pipeline.state().ivalue()));
+    for (int step = 0; step < 3; ++step) {
+      const TrainedStep expected = take(fresh.step(trainingBatch()));
+      const TrainedStep found = take(pipeline.step(trainingBatch()));
+      EXPECT_EQ(found.loss, expected.loss) << step;
+      EXPECT_EQ(found.learningRate, expected.learningRate) << step;
+      EXPECT_TRUE(sameBits(fresh.gradients().ivalue(), pipeline.gradients().ivalue())) << step;
+    }
+    EXPECT_TRUE(sameBits(fresh.state().ivalue(), pipeline.state().ivalue()));
+    EXPECT_TRUE(sameBits(fresh.optimizerState().ivalue(), pipeline.optimizerState().ivalue()));
+  }
+}
+
 TEST(OptimizerState, ThereIsNoneWithoutAnOptimizer) {
   Training how{.schedule = "1f1b", .devices = {}};
   how.optimizer = "";
