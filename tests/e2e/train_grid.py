@@ -1,17 +1,18 @@
-"""train_grid.py: trainings under every schedule give the gradients and the weights of the unsplit model.
+"""train_grid.py: trainings under every schedule give the losses, the gradients and the weights of the unsplit model.
 
     train_grid.py                  pairs of schedules, stages, micro-batches, recompute and order, each at least once per model
     train_grid.py --all [MODEL...] every combination in the schedule's order, and those of the first line in another order
     train_grid.py --table FILE     also writes a row per combination into FILE; rows of other models stay there
     train_grid.py --device DEVICE  with "test" or "test:any" of a test build, the order of streams is checked, too; needs a GPU: "cuda"
 
-Each cell trains two steps with momentum and compares the gradients of the last step and all weights and buffers with
-`pipe-run MODEL.pt --train`. Every model has dropout. Bits must be equal; where a weight is tied over stages, its sum is made in another order,
-and everything may differ by a relative L2 of 1e-6, also after two steps.
+Each cell trains two steps with momentum and compares the losses, the gradients of the last step and all weights and buffers with
+`pipe-run MODEL.pt --train`. Schedules are those of `pipe-schedule --list`. Every model has dropout. Bits must be equal; where a weight is tied over
+stages, its sum is made in another order, and everything may differ by a relative L2 of 1e-6, also after two steps.
 """
 import csv
 import functools
 import itertools
+import json
 import queue
 import random
 import subprocess
@@ -27,28 +28,35 @@ from fork_server import ForkServer
 sys.path.insert(0, str(e2e.SOURCE / "tests" / "support"))
 import training_models  # noqa: E402
 
-SCHEDULES = ["gpipe", "1f1b", "eager-1f1b", "interleaved-1f1b", "interleaved-zb", "looped-bfs", "zb-h1", "zb-h2", "zb-auto", "zb-v", "zb-v-auto", "v-half",
-             "v-min", "dualpipev"]
 STAGES = [1, 2, 3, 4, 8]
 MICRO_BATCHES = [1, 2, 3, 5, 8]  # of 10 samples: even and uneven
 RECOMPUTE = ["never", "always"]
 ORDERS = [0, 1, 3]  # 0: the schedule's; else --dynamic N
-OPTIMIZER = ["--steps", 2, "--optimizer", "sgd,lr=0.1,momentum=0.9"]
+STEPS = 2
+OPTIMIZER = ["--steps", STEPS, "--optimizer", "sgd,lr=0.1,momentum=0.9"]
 TOLERANCE = 1e-6
 DROP = 0.1
 HEADER = ["model", "stages", "recompute", "schedule", "micro_batches", "dynamic", "outcome"]
 
 
+@functools.lru_cache(maxsize=None)
+def schedules():
+    """Those of trainings by name, in the order of the list."""
+    rows = json.loads(e2e.run("pipe-schedule", "--list", "--json").out)["schedules"]
+    return {row["name"]: row for row in rows if row["name"] != "forward-only"}
+
+
 def fits(schedule, stages, micro):
     """As many stages and micro-batches as the schedule accepts."""
-    if schedule in ("zb-v", "zb-v-auto", "v-half", "v-min", "dualpipev"):
+    row = schedules()[schedule]
+    if row["placement"] == "v":
         return stages % 2 == 0 and not (schedule == "dualpipev" and micro < stages)
-    return stages > 1 or schedule not in ("interleaved-1f1b", "interleaved-zb", "looped-bfs")
+    return stages >= row["least_stages_per_rank"]
 
 
 def cells(name, everything):
     """Combinations of (model, stages, recompute, schedule, micro-batches, order); without `everything` so many that each pair of values comes once."""
-    every = [cell for cell in itertools.product([name], STAGES, RECOMPUTE, SCHEDULES, MICRO_BATCHES, ORDERS) if fits(cell[3], cell[1], cell[4])]
+    every = [cell for cell in itertools.product([name], STAGES, RECOMPUTE, schedules(), MICRO_BATCHES, ORDERS) if fits(cell[3], cell[1], cell[4])]
     shuffled = random.Random(name).sample(every, len(every))
     rows, wanted = [], {pair for cell in every for pair in pairs(cell)}
     while wanted:
@@ -74,6 +82,15 @@ def compare(expected, actual, keys):
         a, b = a.double(), b.double()
         worst = max(worst or (0.0, ""), (((a - b).norm() / (a.norm() + 1e-30)).item(), key))
     return worst
+
+
+def losses(done):
+    """Of each step, from the JSON that a run printed."""
+    return json.loads("\n".join(done.out.splitlines()[STEPS:]))["loss"]
+
+
+def areSameLosses(expected, actual, tolerance):
+    return len(actual) == STEPS and all(a == b or abs(a - b) <= tolerance * abs(a) for a, b in zip(expected, actual, strict=True))
 
 
 def summary(rows):
@@ -111,6 +128,7 @@ class TrainGrid(e2e.Case):
         rows = []
         for name in names:
             self.model, self.batch = training_models.save(name, drop=DROP)
+            self.losses = {}  # of the unsplit model by micro-batches
             these = cells(name, "--all" in arguments)
             with ThreadPoolExecutor(2) as pool:
                 list(pool.map(self.compile, sorted({row[:3] for row in these})))
@@ -140,12 +158,13 @@ class TrainGrid(e2e.Case):
 
     def train(self, what, micro, out, *options):
         return self.served(self.runners, what, "--train", "--inputs", self.batch, "--microbatches", micro, *OPTIMIZER, *options, "--emit-grads",
-                           f"{out}.grads.pt", "--output", f"{out}.state.pt", "--force")
+                           f"{out}.grads.pt", "--output", f"{out}.state.pt", "--force", "--json")
 
     def reference(self, micro):
         """On the same kind of device: a GPU rounds differently."""
         done = self.train(self.model, micro, f"{self.model}.{micro}", *(["--device", self.device] if self.device.startswith("cuda") else []))
         self.assertEqual(done.code, 0, f"{self.model}, {micro} micro-batches: {done.err}")
+        self.losses[micro] = losses(done)
 
     def one(self, row):
         name, stages, recompute, schedule, micro, order = row
@@ -154,6 +173,9 @@ class TrainGrid(e2e.Case):
                           *(["--dynamic", order] if order else []))
         if done.code:
             return f"wrong: exit {done.code}: {done.err.strip()}"
+        is_tied = training_models.MODELS[name][2] and stages > 1
+        if not areSameLosses(self.losses[micro], losses(done), TOLERANCE if is_tied else 0):
+            return f"wrong: losses: {self.losses[micro]} of the unsplit model, {losses(done)}"
         worst = None
         for kind in ("grads", "state"):
             expected, actual = loaded(f"{self.model}.{micro}.{kind}.pt"), torch.load(f"{out}.{kind}.pt")
@@ -163,7 +185,6 @@ class TrainGrid(e2e.Case):
             Path(f"{out}.{kind}.pt").unlink()
         if worst is None:
             return "equal"
-        is_tied = training_models.MODELS[name][2] and stages > 1
         return f"tied: {worst[0]:.1e}" if is_tied and worst[0] <= TOLERANCE else f"wrong: {worst[1]} differs by {worst[0]:.1e}"
 
     def test_table(self):
@@ -175,6 +196,11 @@ class TrainGrid(e2e.Case):
         self.assertEqual([(row[0], row[-1]) for row in rows], [("mlp", "equal"), ("mlp", "equal"), ("gpt", "tied: 2.0e-07")])
         self.assertEqual(summary(rows), "3 cells: 2 with equal bits, 1 within 2e-07 for tied weights, 0 wrong")
         self.assertEqual(len(path.read_text(encoding="utf-8").splitlines()), 4)
+
+    def test_losses(self):
+        for actual, tolerance, same in (([1.0, 2.0], 0, True), ([1.0, 2.000001], 0, False), ([1.0], 0, False), ([1.0, 2.000001], TOLERANCE, True),
+                                        ([1.00001, 2.0], TOLERANCE, False)):
+            self.assertEqual(areSameLosses([1.0, 2.0], actual, tolerance), same, (actual, tolerance))
 
     def test_server(self):
         """A forked run is as a run of the command."""
