@@ -2,6 +2,7 @@
 
 #include "ir/support/Error.h"
 #include "ir/support/Json.h"
+#include "ir/support/Llvm.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -89,6 +90,10 @@ llvm::Expected<size_t> leafOfPath(const Signature &signature, llvm::StringRef pa
   if (const std::optional<size_t> leaf = leafAt(signature.outputs, path);
       leaf && *leaf < signature.leaves.size())
     return *leaf;
+  if (paths.size() == 1 && startsWith(signature.leaves.front().type, "Dict("))
+    return makeError(ExitCode::Usage, fmt::format("the model has no result {}", path.str()),
+                     "its dict has other keys in other runs, and so is one result; return the "
+                     "value beside the dict, as in (loss, dict)");
   return makeError(ExitCode::Usage, fmt::format("the model has no result {}", path.str()),
                    didYouMean(path, paths, "its results are " + llvm::join(paths, ", ")));
 }

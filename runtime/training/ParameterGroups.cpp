@@ -5,6 +5,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "runtime/training/UserOptimizer.h"
 
+#include <ATen/MemoryOverlap.h>
+
 namespace pipec {
 
 namespace {
@@ -35,6 +37,13 @@ llvm::Error addGroup(llvm::StringRef group, const ParameterNames &names, std::ve
 llvm::Expected<OwnedParameter> ownedParameter(const OptimizerSettings &settings,
                                               const NamedSettings &of, const std::string &name,
                                               at::Tensor tensor) {
+  if (at::has_internal_overlap(tensor) == at::MemOverlap::Yes)
+    return makeError(
+        ExitCode::Usage,
+        fmt::format("parameter {}: expected memory of its own for each element, which an optimizer "
+                    "can update, got an expanded tensor",
+                    name),
+        "store a copy, as nn.Parameter(x.expand(8, 8).clone()), or keep it as it is with --freeze");
   OwnedParameter parameter{std::move(tensor), of["lr"], nullptr};
   if (!settings.own) {
     parameter.optimizer = makeTensorOptimizer(of);

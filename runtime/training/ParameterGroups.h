@@ -15,7 +15,7 @@ struct OptimizerSettings {
 };
 
 /// A tensor with the optimizer of `of`, the settings of the parameter with this name. Errors:
-/// Usage if the user's factory makes none.
+/// Usage if the user's factory makes none, or if elements of the tensor share memory.
 llvm::Expected<OwnedParameter> ownedParameter(const OptimizerSettings &settings,
                                               const NamedSettings &of, const std::string &name,
                                               at::Tensor tensor);

@@ -104,6 +104,18 @@ class Wide(nn.Module):
         return x.square().mean()
 
 
+class Expanded(nn.Module):
+    """A parameter whose rows are one row of memory."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.scale = nn.Parameter(torch.randn(1, 4).expand(4, 4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.b(torch.tanh(self.a(x)) @ self.scale).square().mean()
+
+
 class Raises(nn.Module):
     def __init__(self):
         super().__init__()
@@ -864,6 +876,15 @@ class TrainRuns(e2e.Case):
             done = e2e.run("pipe-run", what, *run, "--on-nan", "skip:2", "--steps", 5)
             self.assertEqual(done.code, NOT_FINITE, done)
             self.assertIn("step 2: expected fewer than 2 steps in a row", done.err)
+
+    def testAParameterWhoseElementsShareMemory(self):
+        """As in PyTorch, no optimizer can update it; here it is named before the first step."""
+        run = ["pipe-run", None, *self.saved(Expanded, torch.randn(8, 4)), "--microbatches", 2]
+        torch.save((torch.randn(8, 4),), "batch.pt")
+        for run[1] in ("m.pt", "m.pipe"):
+            self.refused(USAGE, ["parameter scale: expected memory of its own for each element", "got an expanded tensor", "help: store a copy"], *run, *SGD)
+            self.pipec(0, *run, *SGD, "--freeze", "scale")
+            self.pipec(0, *run)
 
     def testAnArgumentThatIsNotFinite(self):
         """A NaN in an argument is named with its micro-batch; an infinite number, as masks have, only where there is no NaN."""

@@ -86,6 +86,13 @@ TEST(OutputPath, everyPathLeadsBack) {
                          "the model has no result scores.logit"));
 }
 
+TEST(OutputPath, aDictWithOtherKeysInOtherRunsIsOneResult) {
+  Signature signature = signatureOf(leaf(0), 1);
+  signature.leaves.front().type = "Dict(str, Tensor)";
+  EXPECT_TRUE(failedWith(leafOfPath(signature, "loss"), ExitCode::Usage,
+                         "return the value beside the dict, as in (loss, dict)"));
+}
+
 TEST(OutputPath, aBrokenTreeHasNumbersInstead) {
   const Signature signature = signatureOf(node(Kind::Tuple, {leaf(0), leaf(9)}), 2);
   EXPECT_EQ(outputPaths(signature), (Paths{"0", "output 1"}));
