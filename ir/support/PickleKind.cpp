@@ -63,7 +63,8 @@ std::string keyOfStateDict(llvm::StringRef pickle) {
 FileKind stateDict(const std::string &how) {
   return {"a state dict, weights without the model",
           "load it into its model, model.load_state_dict(" + how + "), then save that: " + kSave,
-          kTuple + "; of a result that is an OrderedDict, torch.save(dict(result), FILE)"};
+          kTuple + "; weights, or a result that is an OrderedDict, as a plain dict: "
+                   "torch.save(dict(value), FILE)"};
 }
 
 /// Whether the pickle is what state_dict() of an optimizer gives: a dict of 'state' and

@@ -94,6 +94,19 @@ class FloatPair(Words):
         return {"words": mask.sum(), "sum": (each * mask).sum(), "each": each.detach()}
 
 
+class MeanAndWords(Words):
+    """The mean over the words that count: that of a batch is not quite the mean of those of its parts, and far from their sum."""
+
+    def forward(self, ids: Tensor, target: Tensor) -> Tuple[Tensor, Tensor]:
+        return cross_entropy(self.scores(ids), target.flatten(), ignore_index=0), (target != 0).sum()
+
+
+class DroppedMeanAndWords(Words):
+    def forward(self, ids: Tensor, target: Tensor) -> Tuple[Tensor, Tensor]:
+        scores = torch.dropout(self.scores(ids), 0.2, self.training)
+        return cross_entropy(scores, target.flatten(), ignore_index=0), (target != 0).sum()
+
+
 class MeanAndCorrect(Words):
     """A mean, and a whole number that is no count of what it averages."""
 
@@ -589,7 +602,7 @@ class TrainLosses(e2e.Case):
         """By its types it might be one: the test runs show that it is none."""
         batch = words()
         ways = "pass --loss-output 0 if result 0 alone is the loss, such as a mean, or --loss-output 0,1 if it is a sum and result 1 counts what it sums"
-        for make in (MeanAndCorrect, MeanAndSize):
+        for make in (MeanAndCorrect, MeanAndSize, MeanAndWords, DroppedMeanAndWords):
             shown = ["test runs show that result 0 is no sum over samples", ways]
             self.refusedCompile(make, batch, shown)
             for more in (["--microbatches", 1], ["--microbatches", 4]):

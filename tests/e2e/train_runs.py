@@ -62,6 +62,15 @@ class OfDtype(nn.Module):
         return torch.matmul(h, self.b).abs().float().square().mean()
 
 
+class Normed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.norm, self.b = nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.b(torch.tanh(self.norm(self.a(x)))).square().mean()
+
+
 class Explodes(nn.Module):
     """A loss that is not finite for some samples."""
 
@@ -617,8 +626,22 @@ class TrainRuns(e2e.Case):
         del other["head.weight"]
         torch.save(other, "changed.pt")
         self.pipec(7, "pipe-run", pipe, *run, "--expect", "changed.pt", saying=f"FAILED: state: expected {len(other)} keys, got {len(other) + 1}")
+        for schedule, ranks in ("interleaved-1f1b", 2), ("1f1b", 4):
+            note = f"note: {schedule} runs the 4 stages on {ranks} ranks; the artifact was compiled for 4"
+            (self.assertIn if ranks != 4 else self.assertNotIn)(note, self.pipec(0, "pipe-run", pipe, *run, *expected, "--schedule", schedule).err)
+        tied, tiedPipe, words = self.family("gpt")
+        run = ["--train", "--inputs", words, "--microbatches", 4, "--steps", 8]
+        self.pipec(0, "pipe-run", tied, *run, "--optimizer", "adamw,lr=0.01", "--output", "tied.pt")
+        self.pipec(7, "pipe-run", tiedPipe, *run, "--optimizer", "adamw,lr=0.02", "--expect", "tied.pt",
+                   saying="note: one weight is in several stages, whose gradients are summed in another order than in the unsplit model")
         self.refused(USAGE, ["--expect: expected parameters and buffers by name, got a tuple of 2",
-                             "help: write the file with --output of another training, as of the unsplit model"], "pipe-run", pipe, *run, "--expect", batch)
+                             "help: write the file with --output of another training, as of the unsplit model"], "pipe-run", pipe, "--train", "--inputs", batch,
+                     "--expect", batch)
+        torch.save(torch.jit.load(model).state_dict(), "ordered.pt")
+        self.refused(UNREADABLE, ["ordered.pt: expected values", "got a state dict", "as a plain dict: torch.save(dict(value), FILE)"], "pipe-run", pipe, "--train",
+                     "--inputs", batch, "--expect", "ordered.pt")
+        torch.save(dict(torch.jit.load(model).state_dict()), "plain.pt")
+        self.pipec(0, "pipe-run", pipe, "--train", "--inputs", batch, "--expect", "plain.pt", saying="PASSED")
 
     def testSamplesFromAFile(self):
         model, pipe, batch = self.family("mlp")
@@ -941,6 +964,16 @@ class TrainRuns(e2e.Case):
                 for name, value in found[1].items():
                     off = (value.double() - expected[1][name].double()).norm() / expected[1][name].double().norm()
                     self.assertLess(off, 1e-6, f"{options} {order}: {name}")
+
+    def testSkippedStepsLeaveState(self):
+        """The running statistics of a batch norm keep a NaN for ever: said by name where they are written."""
+        run = [*self.saved(Normed, torch.randn(8, 4)), "--microbatches", 2, "--on-nan", "skip", *SGD]
+        x = torch.randn(8, 4)
+        for what in ("m.pt", "m.pipe"):
+            torch.save((x,), "batch.pt")
+            self.assertNotIn("not finite after the training", self.pipec(0, "pipe-run", what, *run).err)
+            torch.save((x.index_fill(0, torch.tensor([5]), float("nan")),), "batch.pt")
+            self.pipec(0, "pipe-run", what, *run, saying=["skipped: not finite", "warning: not finite after the training: norm.running_mean, norm.running_var; a skipped step keeps"])
 
     def testADivergingTraining(self):
         """The first advice on a step that is not finite after finite ones is on the learning rate, not on the data."""

@@ -19,7 +19,8 @@ struct RunReport {
   std::vector<std::string> devices; // per rank
   int threads = 1;
   int64_t microBatches = 1;
-  int64_t samples = 0;    // of the last run; 0: no input has a batch dimension
+  int64_t samples = 0;      // of the last run; 0: no input has a batch dimension
+  int64_t skippedSteps = 0; // of a training
   int64_t allSamples = 0; // of all steps of a training, which may differ; 0: each run has `samples`
   // Of each run or step: a few bytes, for a training may have millions.
   std::vector<int64_t> durationsNs;

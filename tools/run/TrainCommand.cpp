@@ -15,6 +15,7 @@
 #include "tools/run/TrainCheckpoints.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/isfinite.h>
 
 namespace pipec {
 
@@ -153,6 +154,7 @@ llvm::Expected<double> runStep(const TrainOptions &options, const TrainSteps &st
   report.samples = line.samples;
   report.allSamples += line.samples;
   report.add(stats);
+  report.skippedSteps += done->skipped;
   return done->loss;
 }
 
@@ -166,6 +168,22 @@ void warnOfUnsaved(const Trainer &trainer, const std::string &output) {
     printWarning(fmt::format("{} lacks {}, which the training changes: the file has parameters and "
                              "buffers only; --checkpoint DIR keeps all state",
                              output, someOf(*names, kMostNames)));
+}
+
+/// A skipped step updates no weight, but its forwards have written state.
+void warnOfNotFinite(const Trainer &trainer) {
+  std::vector<std::string> names;
+  for (const auto &entry : trainer.state().toGenericDict())
+    if (const at::Tensor tensor = entry.value().toTensor();
+        tensor.layout() == at::kStrided && !at::isfinite(tensor).all().item<bool>())
+      names.push_back(entry.key().toStringRef());
+  if (names.empty())
+    return;
+  constexpr size_t kMostNames = 3;
+  printWarning(fmt::format("not finite after the training: {}; a skipped step keeps what its "
+                           "forwards write, such as running statistics: leave the samples of that "
+                           "step out, or continue from a checkpoint before it",
+                           someOf(names, kMostNames)));
 }
 
 llvm::Error writeResults(const TrainOptions &options, const std::string &output,
@@ -222,6 +240,9 @@ llvm::Error runTraining(const TrainOptions &options, const TrainTarget &target,
     }
   }
   progress.reset();
+  if (report.skippedSteps > 0)
+    TRY(guardTorchVoid(ExitCode::Other, "the state of the training",
+                       [&] { warnOfNotFinite(trainer); }));
   TRY(writeResults(options, target.output, trainer));
   noteTrainOptions(report.options);
   report.options["replicas"] = target.replicas;
@@ -231,6 +252,17 @@ llvm::Error runTraining(const TrainOptions &options, const TrainTarget &target,
   if (evaluations)
     report.evaluations = evaluations->takeLines();
   return llvm::Error::success();
+}
+
+/// Why weights may differ by more than the tolerance of their dtype.
+void noteSharedWeights(const Plan &plan) {
+  const auto summed = llvm::count_if(
+      plan.training->parameters, [](const TrainedParameter &each) { return each.uses.size() > 1; });
+  if (summed > 0)
+    printNote(fmt::format("{} in several stages, whose gradients are summed in another order than "
+                          "in the unsplit model; optimizers such as Adam make more of a rounding, "
+                          "so compare after few steps, with SGD, or with --rtol and --atol",
+                          summed == 1 ? "one weight is" : fmt::format("{} weights are", summed)));
 }
 
 TrainTarget targetOf(const RunCommand &command, const Runner &runner) {
@@ -273,6 +305,8 @@ llvm::Error trainAll(const RunCommand &command, const Runner &runner,
   if (expected)
     report.comparison =
         compare(*expected, runner.trainer->state(), command.rtol, command.atol, "state");
+  if (expected && !report.comparison->equal && runner.plan)
+    noteSharedWeights(runner.plan());
   if (command.json)
     printJson(report, toStdout());
   else if (!report.durationsNs.empty())

@@ -13,6 +13,7 @@
 #include "ir/batch/discovery/JudgeWay.h"
 #include "ir/batch/discovery/LaterMicroBatches.h"
 #include "ir/batch/discovery/LaterWays.h"
+#include "ir/batch/discovery/PairOfMean.h"
 #include "ir/batch/discovery/SamplesInLists.h"
 #include "ir/batch/discovery/SamplesOfLoss.h"
 #include "ir/batch/discovery/StateEffect.h"
@@ -316,6 +317,7 @@ private:
     if (found.notCut.empty()) {
       contradicted_ = TRY(checkLaterMicroBatches(found, signature, inputs_, options_, runAll_));
       TRY(checkDrawnLosses(found, signature, options_));
+      noteMeanOfPair(found, signature, options_);
     }
     addNotes(found, signature, *best_, inputs_, options_,
              TRY(stateEffects(found, signature, options_, runAll_)));
