@@ -105,9 +105,9 @@ private:
     PortRef owner;
     std::vector<size_t> channels; // a reader that knows it by several names has several
   };
-  /// The attribute of the stage that has the gradient of this attribute's tensor.
-  /// The stage of that rank that reads the channel; none if several do.
+  /// The only place on that rank that reads the channel; null if there are several.
   const PortRef *onlyReader(size_t channel, size_t rank) const;
+  /// The attribute of the stage that has the gradient of this attribute's tensor.
   size_t trainedPort(const PortRef &port) const { return trainedPort_[port.stage][port.port]; }
   /// The gradients that this rank found for the weight of a channel, as a message.
   void addWeightGradients(size_t channel, std::vector<c10::IValue> &message) const;

@@ -30,7 +30,8 @@ llvm::Error noteTimes(const RunCommand &command, const Runner &runner, RunReport
     return llvm::Error::success();
   SimulatedRun predicted = TRY(runner.times->simulated(runner.plan()));
   const int64_t batches = command.training ? command.training->source.accumulate : 1;
-  report.predicted = {TRY(runner.times->simulatedStep(runner.plan(), batches)),
+  const int64_t before = TRY(runner.times->simulatedBeforeLast(runner.plan(), batches));
+  report.predicted = {before + predicted.makespan,
                       {},
                       meanBubble(predicted, predicted.makespan),
                       meanBubble(predicted, predicted.longestSpan)};

@@ -96,15 +96,15 @@ llvm::Expected<SimulatedRun> RunTimes::simulated(const Plan &plan) const {
   return simulate(last()->program, plan, last()->shape, costs(plan));
 }
 
-llvm::Expected<int64_t> RunTimes::simulatedStep(const Plan &plan, int64_t batches) const {
-  ProgramCosts costs = this->costs(plan);
-  const SimulatedRun whole = TRY(simulate(last()->program, plan, last()->shape, costs, false));
+llvm::Expected<int64_t> RunTimes::simulatedBeforeLast(const Plan &plan, int64_t batches) const {
   if (batches == 1)
-    return whole.makespan;
+    return 0;
+  ProgramCosts costs = this->costs(plan);
   costs.norm = 0;
   costs.optimize.assign(costs.optimize.size(), 0);
-  const SimulatedRun other = TRY(simulate(last()->program, plan, last()->shape, costs, false));
-  return (batches - 1) * other.makespan + whole.makespan;
+  const SimulatedRun one =
+      TRY(simulate(last()->program, plan, last()->shape, costs, /*keepIntervals=*/false));
+  return (batches - 1) * one.makespan;
 }
 
 } // namespace pipec

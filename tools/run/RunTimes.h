@@ -23,9 +23,9 @@ public:
   /// a step needs beyond it is the cost of the runtime, and of ranks that share cores. Errors:
   /// those of simulate().
   llvm::Expected<SimulatedRun> simulated(const Plan &plan) const;
-  /// The time of a step of that many batches, one run of the program each, of which the last one
-  /// has the norm and the optimizer. Errors: those of simulate().
-  llvm::Expected<int64_t> simulatedStep(const Plan &plan, int64_t batches) const;
+  /// The time of the batches of a step before its last one, simulated: a run of the program each,
+  /// without norm and optimizer. Errors: those of simulate().
+  llvm::Expected<int64_t> simulatedBeforeLast(const Plan &plan, int64_t batches) const;
 
 private:
   ProgramCosts costs(const Plan &plan) const;
