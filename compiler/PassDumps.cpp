@@ -1,9 +1,9 @@
 #include "compiler/PassDumps.h"
 
 #include "ir/support/Try.h"
+#include "ir/support/UnfinishedOutputs.h"
 #include "ir/support/WriteFile.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "passes/Registry.h"
 
 #include <filesystem>
@@ -83,7 +83,7 @@ llvm::Error PassDumps::write(const PassRun &run) {
 }
 
 llvm::Error PassDumps::writeFile(const PassRun &run) {
-  if (std::error_code code = llvm::sys::fs::create_directories(directory_))
+  if (std::error_code code = makeDirectories(directory_))
     return failf(ExitCode::IO, "--dump-ir {}: cannot create: {}", directory_, code.message());
   std::string content = TRY(text(*run.model, run.context->costs));
   std::string path = directory_ + "/" + fileName(++count_, *run.info);

@@ -37,8 +37,8 @@ llvm::Expected<Reproducer> Reproducer::begin(const std::string &parent) {
 
 llvm::Error Reproducer::write(const std::string &name, const std::string &text) {
   const std::string path = directory() + "/" + name;
-  if (std::error_code code = llvm::sys::fs::create_directories(llvm::sys::path::parent_path(path)))
-    return cannotWrite(name, code);
+  if (std::error_code code = makeDirectories(llvm::sys::path::parent_path(path).str()))
+    return code == std::errc::operation_canceled ? isEnding() : cannotWrite(name, code);
   std::error_code code = writeFile(path, text);
   return code ? cannotWrite(name, code) : llvm::Error::success();
 }

@@ -94,6 +94,16 @@ bool UnfinishedDirectory::isOpen() const { return unfinishedOutputs().paths.cont
 
 void UnfinishedDirectory::release() { unfinishedOutputs().paths.erase(std::exchange(path_, "")); }
 
+std::error_code makeDirectories(const std::string &path) {
+  UnfinishedOutputs &open = unfinishedOutputs();
+  std::lock_guard lock(open.mutex);
+  if (open.abandoned)
+    return std::make_error_code(std::errc::operation_canceled);
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  return error;
+}
+
 bool stopPublications() {
   UnfinishedOutputs &open = unfinishedOutputs();
   std::lock_guard lock(open.mutex);

@@ -80,6 +80,11 @@ private:
   std::string path_; // empty: none
 };
 
+/// Makes the directory and its parents where they are missing, below an UnfinishedDirectory, too:
+/// one that was removed because the process is ending is not made anew. Any thread. Errors: of
+/// mkdir; operation_canceled if the process is ending.
+std::error_code makeDirectories(const std::string &path);
+
 /// Lets no output be made or published from then on, and returns true. If what the process was
 /// started for is published and no other output is unfinished, it does nothing and returns false. A
 /// publication in progress is finished first.

@@ -185,6 +185,23 @@ TEST(Reproducer, LeavesNothingWithoutPublication) {
   EXPECT_TRUE(failedWith(Reproducer::begin(dir.path("nowhere")), ExitCode::IO, "nowhere"));
 }
 
+TEST(Reproducer, IsNotMadeAnewWhenTheProcessEnds) {
+  TempDir dir;
+  EXPECT_EXIT(
+      {
+        Reproducer made = take(Reproducer::begin(dir.path("")));
+        const std::string passes = made.directory() + "/passes";
+        bool ok = bool(succeeded(made.write("passes/01-inline.ir", "text")));
+        abandonUnfinishedOutputs();
+        ok = ok &&
+             bool(failedWith(made.write("passes/02-fuse.ir", "text"), ExitCode::Other,
+                             "the process is ending")) &&
+             makeDirectories(passes) == std::errc::operation_canceled && dir.entries().empty();
+        _exit(ok ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
 TEST(Reproducer, SaysWhatHappenedAndWhere) {
   EXPECT_EQ(shellText({"pipe-run", "a b", "f32[2]", "it's", ""}),
             "pipe-run 'a b' 'f32[2]' 'it'\\''s' ''");
