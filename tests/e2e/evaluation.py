@@ -65,6 +65,23 @@ class NoLoss(nn.Module):
         return y
 
 
+class Worn(nn.Module):
+    """Its eval mode works before the first step only."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(6, 6), nn.Linear(6, 6)
+        self.register_buffer("seen", torch.zeros(1))
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        y = self.b(torch.tanh(self.a(x)))
+        if self.training:
+            self.seen += 1
+        elif bool(self.seen > 0):
+            raise ValueError("worn out")
+        return ((y - target) ** 2).mean()
+
+
 class Memory(nn.Module):
     """Recurrent weights, which an artifact for inference holds in one list."""
 
@@ -314,8 +331,9 @@ class Evaluations(e2e.Case):
                     "help: compute them in training only (if self.training), or train without --eval-data"]
             run = ["pipe-run", "m.pt", "--microbatches", parts]
             done = self.pipec(USAGE, *run, "--train", "--inputs", "batch.pt", "--eval-data", "eval.pt")
-            for text in ["error: evaluation after step 1: ", *says]:
+            for text in ["error: --eval-data: ", *says]:
                 self.assertIn(text, done.err)
+            self.assertNotIn("step 1", done.out)
             self.refused(USAGE, says, *run, "--inputs", "batch.pt")
         self.saved(PenaltyOfTraining)
         self.pipec(0, "pipe-run", "m.pt", "--train", "--inputs", "batch.pt", "--microbatches", 2, "--eval-data", "eval.pt")
@@ -345,9 +363,32 @@ class Evaluations(e2e.Case):
         self.saved(NoLoss)
         self.artifacts("m.pt", "batch.pt", stages=2)
         for what in ("m.pt", "train.pipe"):
-            self.pipec(USAGE, "pipe-run", what, "--train", "--inputs", "batch.pt", "--eval-data", "eval.pt", "--output", f"{what}.state", "--emit-grads",
-                       f"{what}.grads", "--checkpoint", f"{what}.checkpoints",
-                       saying="error: evaluation after step 1: expected the loss among the results of eval mode, got none")
+            self.refused(USAGE, "--eval-data: expected the loss among the results of eval mode, got none", "pipe-run", what, "--train", "--inputs", "batch.pt",
+                         "--eval-data", "eval.pt", "--output", "state.pt")
+            self.assertFalse(Path("state.pt").exists())
+
+    def testDataThatDoesNotFit(self):
+        """The first and the last batch are evaluated before the first step, so a long training does not end by its samples for evaluations."""
+        self.saved(Modes)
+        self.artifacts("m.pt", "batch.pt", stages=2)
+        x, target = torch.load("eval.pt")
+        torch.save((torch.cat([x, x], 1), target), "wide.pt")
+        torch.save((x, target.repeat(1, 2)), "wide-target.pt")
+        for what in ("m.pt", "train.pipe"):
+            for data in ("wide.pt", "wide-target.pt"):
+                done = self.pipec(USAGE, "pipe-run", what, "--train", "--inputs", "batch.pt", "--steps", 2, "--batch", 10, "--eval-data", data)
+                self.assertIn("error: --eval-data: ", done.err)
+                self.assertNotIn("step 1", done.out)
+
+    def testAnEvaluationThatFailsLater(self):
+        """The checkpoint of its step and the outputs are written all the same."""
+        self.saved(Worn)
+        self.artifacts("m.pt", "batch.pt", stages=2)
+        for what in ("m.pt", "train.pipe"):
+            done = self.pipec(USAGE, "pipe-run", what, "--train", "--inputs", "batch.pt", "--steps", 3, "--eval-every", 1, "--eval-data", "eval.pt", "--output",
+                              f"{what}.state", "--emit-grads", f"{what}.grads", "--checkpoint", f"{what}.checkpoints", "--checkpoint-every", 1)
+            self.assertIn("error: evaluation after step 1: ", done.err)
+            self.assertIn("worn out", done.err)
             self.assertIn("a.weight", torch.load(f"{what}.state"))
             self.assertIn("a.weight", torch.load(f"{what}.grads"))
             self.assertTrue(Path(f"{what}.checkpoints/step-1/MANIFEST").is_file(), "the checkpoint of the step whose evaluation failed")

@@ -62,7 +62,7 @@ TEST(RankThreads, AStuckRankIsNamedAfterAFailure) {
       }),
       [=] { return failed->load(); }, milliseconds(50));
   EXPECT_EQ(stuck, std::vector<size_t>{1});
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
   release->set_value();
 }
 

@@ -25,19 +25,31 @@ llvm::Expected<EvalRuns> EvalRuns::read(const Trainer &trainer, const std::strin
   return EvalRuns(std::move(batches), reduction);
 }
 
+llvm::Expected<Evaluation> EvalRuns::evaluate(const Trainer &trainer, int64_t batch) const {
+  std::vector<c10::IValue> values =
+      TRY(guardTorch(ExitCode::Usage, "taking a batch", [&] { return batches_.batch(batch); }));
+  Evaluation done = TRY(trainer.evaluate(values));
+  if (!done.loss)
+    return makeError(ExitCode::Usage, "expected the loss among the results of eval mode, got none",
+                     "return the loss in eval mode as in training mode");
+  return done;
+}
+
+llvm::Error EvalRuns::tryOut(const Trainer &trainer) const {
+  const int64_t last = batches_.stepsPerEpoch() - 1;
+  llvm::Error error = evaluate(trainer, 0).takeError();
+  if (!error && last > 0)
+    error = evaluate(trainer, last).takeError();
+  return error ? withContext(std::move(error), "--eval-data") : llvm::Error::success();
+}
+
 llvm::Error EvalRuns::run(const Trainer &trainer, int64_t step, bool json) {
   double loss = 0, weight = 0;
   bool isMean = reduction_ == LossReduction::Mean;
   int64_t samples = 0;
   const auto start = std::chrono::steady_clock::now();
   for (int64_t b = 0; b < batches_.stepsPerEpoch(); ++b) {
-    std::vector<c10::IValue> values =
-        TRY(guardTorch(ExitCode::Usage, "taking a batch", [&] { return batches_.batch(b); }));
-    Evaluation done = TRY(trainer.evaluate(values));
-    if (!done.loss)
-      return makeError(ExitCode::Usage,
-                       "expected the loss among the results of eval mode, got none",
-                       "return the loss in eval mode as in training mode");
+    const Evaluation done = TRY(evaluate(trainer, b));
     // A mean weighs by what it is a mean of.
     const double part = done.count                          ? *done.count
                         : reduction_ == LossReduction::Mean ? static_cast<double>(done.samples)

@@ -13,6 +13,10 @@ public:
   static llvm::Expected<EvalRuns> read(const Trainer &trainer, const std::string &path,
                                        int64_t batch, LossReduction reduction);
 
+  /// Evaluates the first and the last batch and forgets the results: what is wrong with the data or
+  /// with eval mode is found before the first step. Errors: those of run().
+  llvm::Error tryOut(const Trainer &trainer) const;
+
   /// Evaluates all samples and prints one line. The loss is the mean of those of the batches,
   /// weighted by samples, or their sum. Errors: those of Trainer::evaluate; Usage if eval mode
   /// returns no loss.
@@ -24,6 +28,7 @@ public:
 private:
   EvalRuns(TrainingBatches batches, LossReduction reduction)
       : batches_(std::move(batches)), reduction_(reduction) {}
+  llvm::Expected<Evaluation> evaluate(const Trainer &trainer, int64_t batch) const;
 
   TrainingBatches batches_;
   LossReduction reduction_;

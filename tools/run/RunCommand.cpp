@@ -6,7 +6,6 @@
 #include "ir/schedule/Schedule.h"
 #include "ir/support/CannotRead.h"
 #include "ir/support/Llvm.h"
-#include "ir/support/OutputPlace.h"
 #include "ir/support/TextFile.h"
 #include "ir/support/Try.h"
 #include "llvm/Support/FileSystem.h"
@@ -15,6 +14,7 @@
 #include "tools/cli/BatchDims.h"
 #include "tools/cli/CommandLine.h"
 #include "tools/cli/OutputFile.h"
+#include "tools/run/RunFiles.h"
 
 #include <limits>
 
@@ -154,9 +154,6 @@ llvm::Error checkOutputs() {
     TRY(refuseExisting(trace, force));
   if (given(output))
     TRY(requireNewFile(output, force));
-  if (given(trace) && given(output) && isSameFile(trace, output))
-    return failf(ExitCode::Usage, "--trace: expected another file than that of --output, got {}",
-                 trace.getValue());
   return llvm::Error::success();
 }
 
@@ -252,28 +249,6 @@ llvm::Error readSchedule(PipelineOptions &options, bool isTraining) {
 
 std::string modelOfCommand() { return model; }
 
-/// With --force an output replaces what is there, but not what this run reads.
-static llvm::Error keepWhatIsRead(const RunCommand &command) {
-  const TrainOptions none;
-  const TrainOptions &training = command.training ? *command.training : none;
-  for (const auto &[output, written] :
-       {std::pair<const char *, std::string>("--output", command.output),
-        {"--trace", trace},
-        {"--emit-grads", training.emitGrads}})
-    for (const auto &[input, read] :
-         {std::pair<const char *, std::string>("the model", command.model),
-          {"--inputs", command.inputs},
-          {"--schedule", command.schedule},
-          {"--expect", command.expect},
-          {"--data", training.source.data},
-          {"--eval-data", training.evalData},
-          {"--loss", training.loss}})
-      if (!written.empty() && !read.empty() && isSameFile(written, read))
-        return failf(ExitCode::Usage, "{}: expected another file than that of {}, got {}", output,
-                     input, written);
-  return llvm::Error::success();
-}
-
 llvm::Expected<RunCommand> readRunCommand() {
   RunCommand command;
   command.training = TRY(readTrainOptions(given(inputsOption), force));
@@ -290,11 +265,6 @@ llvm::Expected<RunCommand> readRunCommand() {
   command.devices = TRY(deviceList());
   if (command.training)
     TRY(checkTrainedModel(*command.training, command.isArtifact));
-  if (command.training && !command.training->emitGrads.empty())
-    for (const StringOption *other : {&output, &trace})
-      if (given(*other) && isSameFile(command.training->emitGrads, *other))
-        return failf(ExitCode::Usage, "--emit-grads: expected another file than that of {}, got {}",
-                     spelledOption(other->ArgStr), other->getValue());
   if (command.training)
     command.replicas = command.training->replicas;
   TRY(checkDeviceNumber(command));
@@ -313,7 +283,7 @@ llvm::Expected<RunCommand> readRunCommand() {
   command.warmup = warmup;
   command.force = force;
   command.json = json;
-  TRY(keepWhatIsRead(command));
+  TRY(checkDistinctFiles(command));
   return command;
 }
 

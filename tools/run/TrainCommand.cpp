@@ -216,8 +216,9 @@ llvm::Error runTraining(const TrainOptions &options, const TrainTarget &target,
   const int64_t first = TRY(checkpoints.begin(steps.batches(), target.seed));
   if (first >= count)
     TRY(noteComplete(options, target, first, count));
-  if (first >= count && evaluations)
-    TRY(evaluations->run(trainer, first, target.json));
+  if (evaluations)
+    TRY(first < count ? evaluations->tryOut(trainer)
+                      : evaluations->run(trainer, first, target.json));
   std::vector<double> losses;
   std::optional<TrainingProgress> progress;
   if (!target.json)
