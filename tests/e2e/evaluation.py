@@ -364,8 +364,8 @@ class Evaluations(e2e.Case):
         self.artifacts("m.pt", "batch.pt", stages=2)
         for what in ("m.pt", "train.pipe"):
             self.refused(USAGE, "--eval-data: expected the loss among the results of eval mode, got none", "pipe-run", what, "--train", "--inputs", "batch.pt",
-                         "--eval-data", "eval.pt", "--output", "state.pt")
-            self.assertFalse(Path("state.pt").exists())
+                         "--eval-data", "eval.pt", "--output", "none.pt")
+            self.assertFalse(Path("none.pt").exists())
 
     def testDataThatDoesNotFit(self):
         """The first and the last batch are evaluated before the first step, so a long training does not end by its samples for evaluations."""

@@ -1055,6 +1055,9 @@ class TrainRuns(e2e.Case):
         before = Path(batch).read_bytes()
         for option in "--output", "--emit-grads", "--trace":
             self.refused(USAGE, f"{option}: expected another file than that of --inputs, got ./{batch}", "pipe-run", pipe, *run, option, f"./{batch}", "--force")
+        Path("targets.pt").write_bytes(before)
+        self.refused(USAGE, "--output: expected another file than that of --targets, got ./targets.pt", "pipe-run", pipe, *run, "--targets", "targets.pt",
+                     "--output", "./targets.pt", "--force")
         self.refused(USAGE, f"--output: expected another file than that of the model, got {model}", "pipe-run", model, *run, "--output", model, "--force")
         self.assertEqual(Path(batch).read_bytes(), before)
         x, y = torch.load(batch)
@@ -1073,7 +1076,7 @@ class TrainRuns(e2e.Case):
         self.refused(USAGE, f"--emit-grads: {pipe}/g.pt is inside an artifact", "pipe-run", pipe, *run, "--emit-grads", f"{pipe}/g.pt", "--force")
         self.refused(USAGE, f"--checkpoint: {pipe}/c/step-1 is inside an artifact", "pipe-run", pipe, *run, "--checkpoint", f"{pipe}/c")
         self.assertFalse(Path(pipe, "c").exists())
-        self.refused(USAGE, "--emit-grads: expected another file than that of --output, got ./one.pt", "pipe-run", pipe, *run, "--emit-grads", "one.pt",
+        self.refused(USAGE, "--emit-grads: expected another file than that of --output, got one.pt", "pipe-run", pipe, *run, "--emit-grads", "one.pt",
                      "--output", "./one.pt")
         self.refused(USAGE, "--data: expected --batch with it", "pipe-run", pipe, "--train", "--data", batch)
         x, target = torch.load(batch)

@@ -18,6 +18,7 @@ llvm::Error checkDistinctFiles(const RunCommand &command) {
   const TrainOptions &training = command.training ? *command.training : none;
   std::vector<NamedFile> taken = {
       {"the model", command.model},     {"--inputs", command.inputs},
+      {"--targets", training.source.targets},
       {"--schedule", command.schedule}, {"--expect", command.expect},
       {"--data", training.source.data}, {"--eval-data", training.evalData},
       {"--loss", training.loss}};
