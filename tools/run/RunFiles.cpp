@@ -17,11 +17,10 @@ llvm::Error checkDistinctFiles(const RunCommand &command) {
   const TrainOptions none;
   const TrainOptions &training = command.training ? *command.training : none;
   std::vector<NamedFile> taken = {
-      {"the model", command.model},     {"--inputs", command.inputs},
-      {"--targets", training.source.targets},
-      {"--schedule", command.schedule}, {"--expect", command.expect},
-      {"--data", training.source.data}, {"--eval-data", training.evalData},
-      {"--loss", training.loss}};
+      {"the model", command.model},           {"--inputs", command.inputs},
+      {"--targets", training.source.targets}, {"--schedule", command.schedule},
+      {"--expect", command.expect},           {"--data", training.source.data},
+      {"--eval-data", training.evalData},     {"--loss", training.loss}};
   for (const NamedFile &output : {NamedFile{"--output", command.output},
                                   {"--trace", command.trace ? command.trace->getValue() : ""},
                                   {"--emit-grads", training.emitGrads}}) {
