@@ -205,7 +205,7 @@ void RankTraining::takeWeightGradients(const Step &take, const c10::IValue &mess
 }
 
 /// Of weights that have one owner: its own gradient, those of readers on this rank, and those that
-/// arrived. Once in a step.
+/// arrived. Once in a step. The sums are ready on the current stream.
 void RankTraining::sumTransmitted() {
   if (std::exchange(isSummed_, true))
     return;
@@ -224,6 +224,7 @@ void RankTraining::sumTransmitted() {
     if (stages_[stage]->gradient(port).defined())
       setPart(parts_, {stages_[stage]->gradient(port), {}, stage});
     stages_[stage]->replace(port, parts_);
+    device().waitFor(stages_[stage]->ready());
   }
 }
 

@@ -129,6 +129,17 @@ llvm::Error StageTraining::recompute(int64_t microBatch, std::pair<Fence, Fence>
   return noteTape(microBatch, std::move(*tape));
 }
 
+/// A stage that is handed a gradient writes into its memory as soon as nobody else holds it on the
+/// host. Where a skip hands on the gradient of a sum, W of this stage and other readers hold it,
+/// too, and the host lets go of it before their streams have read it.
+static void copyShared(llvm::MutableArrayRef<ValueGradients> gradients) {
+  c10::AutoGradMode noGrad(false);
+  for (ValueGradients &value : gradients)
+    for (at::Tensor &gradient : value)
+      if (gradient.defined() && gradient.layout() == at::kStrided && !isOwn(gradient))
+        gradient = gradient.clone();
+}
+
 llvm::Expected<std::vector<ValueGradients>>
 StageTraining::backward(int64_t microBatch, bool split, std::vector<ValueGradients> &&ofOutputs,
                         std::vector<ValueGradients> &&later, std::pair<Fence, Fence> &busy) {
@@ -149,6 +160,8 @@ StageTraining::backward(int64_t microBatch, bool split, std::vector<ValueGradien
                         : tape.inputGradients(std::move(ofOutputs), std::move(later)));
     if (isWhole)
       TRY(fold(microBatch, std::move(found.attributes)));
+    if (executor_.device().hasStreams())
+      copyShared(found.inputs);
     busy.second = executor_.device().mark();
     return llvm::Error::success();
   });

@@ -18,14 +18,9 @@ at::Tensor denseGradient(const at::Tensor &gradient) {
   return gradient.layout() == at::kStrided ? gradient : gradient.to_dense();
 }
 
-namespace {
-
-/// Whether no other tensor uses its memory.
 bool isOwn(const at::Tensor &gradient) {
   return gradient.use_count() == 1 && gradient.storage().use_count() == 1;
 }
-
-} // namespace
 
 void accumulateGradient(at::Tensor &sum, at::Tensor more, const at::Tensor &parameter) {
   if (!more.defined())

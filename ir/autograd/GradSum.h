@@ -11,6 +11,9 @@ namespace pipec {
 /// sum. Undefined: no gradient, which changes nothing.
 void addGradient(at::Tensor &sum, const at::Tensor &more);
 
+/// Whether no other tensor uses the memory of this one.
+bool isOwn(const at::Tensor &gradient);
+
 /// Adds up the gradients of micro-batches as PyTorch adds to `grad` of a leaf: the first one is
 /// taken over, or copied where others still hold it or where its strides are not those of
 /// `parameter`; later ones are added in place. Undefined: changes nothing. Grad mode must be off.

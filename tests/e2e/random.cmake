@@ -5,5 +5,8 @@ pipec_e2e_test(faulty-passes e2e/faulty_passes.py)
 pipec_e2e_test(random-graphs e2e/random_graphs.py --count ${PIPEC_RANDOM_GRAPHS})
 # The same with gradients; 1,000: e2e/random_trainings.py --count 1000.
 pipec_e2e_test(random-trainings e2e/random_trainings.py --count 20)
+if(PIPEC_PLANTED_FAULTS)
+  pipec_e2e_test(random-trainings-streams e2e/random_trainings.py --first 240 --count 20 --device test:any)
+endif()
 # Random tables, possible ones and damaged ones.
 pipec_e2e_test(random-tables e2e/random_tables.py)

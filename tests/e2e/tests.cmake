@@ -21,6 +21,9 @@ pipec_e2e_test(e2e-checkpoints e2e/checkpoints.py)
 pipec_e2e_test(e2e-train-precision e2e/train_precision.py)
 pipec_e2e_test(e2e-train-norms e2e/train_norms.py)
 pipec_e2e_test(e2e-train-grid e2e/train_grid.py)
+if(PIPEC_PLANTED_FAULTS) # these builds have devices whose streams only fences put into an order
+  pipec_e2e_test(e2e-train-grid-streams e2e/train_grid.py --device test:any)
+endif()
 # How batches, micro-batches, memory and devices that do not fit are refused; nested values in C++.
 pipec_e2e_test(e2e-first-calls e2e/first_calls.py)
 # Micro-batches whose samples have other lengths, under every schedule.
