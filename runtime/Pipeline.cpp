@@ -73,6 +73,7 @@ static const Artifact &noArtifact() {
 }
 
 const Plan &Pipeline::plan() const { return (impl_ ? impl_->core->artifact : noArtifact()).plan; }
+size_t Pipeline::compiledRanks() const { return impl_ ? impl_->compiledRanks : 0; }
 const std::vector<std::string> &Pipeline::warnings() const {
   return (impl_ ? impl_->core->artifact : noArtifact()).warnings;
 }

@@ -82,6 +82,8 @@ public:
   ~Pipeline();
 
   const Plan &plan() const;
+  /// Ranks that the artifact was compiled for. plan() has those of the schedule that runs.
+  size_t compiledRanks() const;
   /// Messages of the artifact's reader for the user: unknown keys of a newer minor version.
   const std::vector<std::string> &warnings() const;
 

@@ -115,6 +115,7 @@ llvm::Expected<Pipeline> Pipeline::Impl::load(Artifact artifact, const PipelineO
   impl->core = std::make_shared<PipelineCore>();
   PipelineCore &core = *impl->core;
   core.artifact = std::move(artifact);
+  impl->compiledRanks = core.artifact.plan.ranks;
   core.data.seed = options.seed;
   core.inFlight = options.dynamic;
   if (options.training)

@@ -29,6 +29,7 @@ struct Pipeline::Impl {
   uint64_t calls = 0;       // successful calls
   bool failed = false;      // the last call failed, and its state is not completely restored
   std::optional<ErrorText> unusable;
+  size_t compiledRanks = 0;                       // before a schedule placed the stages anew
   bool isPlanned = true;                          // schedule.csv is for the plan's ranks
   std::string scheduleName;                       // of the generator, while anyNumber
   std::shared_ptr<PipelineTraining> training;     // null: inference

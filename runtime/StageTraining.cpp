@@ -129,9 +129,10 @@ llvm::Error StageTraining::recompute(int64_t microBatch, std::pair<Fence, Fence>
   return noteTape(microBatch, std::move(*tape));
 }
 
-/// A stage that is handed a gradient writes into its memory as soon as nobody else holds it on the
-/// host. Where a skip hands on the gradient of a sum, W of this stage and other readers hold it,
-/// too, and the host lets go of it before their streams have read it.
+/// Gives each gradient memory of its own. LibTorch's engine adds to a gradient in place if the host
+/// holds no other reference to it. But W of this stage, or a second stage that receives the same
+/// gradient, may still read that memory on its own stream. Example: the gradient of a sum is the
+/// gradient of both of its inputs.
 static void copyShared(llvm::MutableArrayRef<ValueGradients> gradients) {
   c10::AutoGradMode noGrad(false);
   for (ValueGradients &value : gradients)

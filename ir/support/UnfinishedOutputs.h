@@ -80,9 +80,9 @@ private:
   std::string path_; // empty: none
 };
 
-/// Makes the directory and its parents where they are missing, below an UnfinishedDirectory, too:
-/// one that was removed because the process is ending is not made anew. Any thread. Errors: of
-/// mkdir; operation_canceled if the process is ending.
+/// Makes the directory and its missing parents, unless the process is ending: an
+/// UnfinishedDirectory that was removed must not come back as the parent of a new one. Any thread.
+/// Errors: of mkdir; operation_canceled if the process is ending.
 std::error_code makeDirectories(const std::string &path);
 
 /// Lets no output be made or published from then on, and returns true. If what the process was

@@ -61,7 +61,7 @@ def hasWeightsOfSeveralStages(artifact):
     return any(count > 1 for count in stages.values())
 
 
-def cutBefore(inputs, parts):
+def presplit(inputs, parts):
     path = inputs.replace(".inputs.pt", ".cut.pt")
     torch.save([tuple(part.clone() for part in each) for each in zip(*(value.tensor_split(parts) for value in torch.load(inputs)))], path)
     return path
@@ -95,7 +95,7 @@ def check(seed, device):
         return seed, "failed", run.err.strip(), kinds
     tied = hasWeightsOfSeveralStages(artifact)
     parts = rng.choice([1, 2, 3])
-    batch = ["--inputs", inputs, "--microbatches", parts] if device == "cpu" else ["--inputs", cutBefore(inputs, parts), "--presplit"]
+    batch = ["--inputs", inputs, "--microbatches", parts] if device == "cpu" else ["--inputs", presplit(inputs, parts), "--presplit"]
     step = ["--train", *batch, "--steps", 2, "--optimizer", "sgd,lr=0.05,momentum=0.9", "--force"]
     if rng.random() < 0.3:
         step += ["--clip-norm", 0.5]

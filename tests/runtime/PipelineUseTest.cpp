@@ -136,6 +136,7 @@ TEST(PipelineUse, MovedFrom) {
   EXPECT_EQ(pipeline.warnings().size() + pipeline.devices().size(), 0u);
   EXPECT_EQ(pipeline.peakMemoryBytes().size(), 0u);
   EXPECT_EQ(pipeline.microBatches() + pipeline.threads(), 0);
+  EXPECT_EQ(pipeline.compiledRanks(), 0u);
   EXPECT_EQ(pipeline.state().size() + pipeline.gradients().size(), 0u);
   EXPECT_EQ(pipeline.optimizerState().size(), 0u);
   // NOLINTEND(bugprone-use-after-move)

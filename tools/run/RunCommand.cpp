@@ -263,10 +263,10 @@ llvm::Expected<RunCommand> readRunCommand() {
     TRY(refuseCheckpoint(model, "a model or an artifact"));
   TRY(checkOptions(command.isArtifact));
   command.devices = TRY(deviceList());
-  if (command.training)
+  if (command.training) {
     TRY(checkTrainedModel(*command.training, command.isArtifact));
-  if (command.training)
     command.replicas = command.training->replicas;
+  }
   TRY(checkDeviceNumber(command));
   command.inputs = inputsOption;
   command.schedule = asNamedInTable(schedule.getValue());

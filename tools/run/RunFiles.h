@@ -5,8 +5,8 @@
 
 namespace pipec {
 
-/// Each output is another file than the outputs before it and than all that the run reads: with
-/// --force it replaces what is there. Errors: Usage naming both options.
+/// Checks that no output is another output or a file that the run reads: with --force an output
+/// replaces what is there. Errors: Usage naming both options.
 llvm::Error checkDistinctFiles(const RunCommand &command);
 
 } // namespace pipec

@@ -1,7 +1,6 @@
 #include "tools/run/Runner.h"
 
 #include "ir/ModelSignature.h"
-#include "ir/artifact/ArtifactReader.h"
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "ir/values/BindArguments.h"
@@ -63,14 +62,12 @@ void noteReplicas(const Pipeline &pipeline, const RunCommand &command) {
 }
 
 /// A schedule places the stages anew, possibly on fewer ranks than the artifact was compiled for.
-llvm::Error noteRanks(const Pipeline &pipeline, const RunCommand &command) {
-  const Artifact artifact = TRY(openArtifactPlan(command.model));
-  const size_t now = pipeline.plan().ranks, planned = artifact.plan.ranks;
-  if (now != planned)
+void noteRanks(const Pipeline &pipeline, const RunCommand &command) {
+  const size_t now = pipeline.plan().ranks, compiled = pipeline.compiledRanks();
+  if (now != compiled)
     printNote(fmt::format("{} runs the {} on {}; the artifact was compiled for {}",
                           command.schedule, counted(pipeline.plan().stages.size(), "stage"),
-                          counted(now, "rank"), planned));
-  return llvm::Error::success();
+                          counted(now, "rank"), compiled));
 }
 
 llvm::Expected<Runner> pipelineRunner(const RunCommand &command, RunReport &report) {
@@ -83,8 +80,7 @@ llvm::Expected<Runner> pipelineRunner(const RunCommand &command, RunReport &repo
     report.stages.push_back({modulesOf(stage), stage.rank});
   if (command.replicas == 0)
     noteReplicas(*pipeline, command);
-  if (!command.schedule.empty())
-    TRY(noteRanks(*pipeline, command));
+  noteRanks(*pipeline, command);
   report.devices = pipeline->devices();
   report.threads = pipeline->threads();
   report.options["schedule"] =

@@ -5,11 +5,11 @@
 
 namespace pipec {
 
-/// A mean over the elements that count (labels that are not ignored) adds up to nothing: over
-/// micro-batches neither its sum nor its mean is that of the whole batch, so the comparisons show
-/// no rule. But it stays near the mean, and far from the sum. Where the first of two results that
-/// mayBePair() does so, it counts as shown to be no sum. Also for models that draw random numbers:
-/// these move a loss by less.
+/// Recognises a mean over counted elements, such as labels that are not ignored. Over micro-batches
+/// neither its sum nor its mean equals its value for the whole batch, so the comparisons show no
+/// rule. That value is near the mean and far from the sum. If the first of two results that
+/// mayBePair() behaves so, it counts as shown to be no sum. The rule includes models that draw
+/// random numbers, because these move a loss by less.
 void noteMeanOfPair(BatchDiscovery &found, Signature &signature, const DiscoveryOptions &options);
 
 } // namespace pipec
